@@ -1,0 +1,30 @@
+"""Everything one compilation depends on, as plain data: it crosses to the compiler's process and makes the cache key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .layout import Layout
+from .problem import Problem
+from .targets import Target
+from .tuning import Tuning
+
+STRATEGIES = ("subgroup", "iree", "default")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One kernel to compile.
+
+    strategy: `subgroup` (our schedule), `iree` (the tuning as attributes, through IREE's VectorDistribute) or `default`
+    (no tuning: whatever IREE does). tuning is resolved, and None for `default` and where nothing is left to reduce (K = 1).
+    """
+
+    problem: Problem
+    tuning: Tuning | None
+    target: Target
+    strategy: str = "subgroup"
+
+    @property
+    def layout(self) -> Layout | None:
+        return None if self.tuning is None else Layout.of(self.problem, self.tuning)

@@ -1,0 +1,55 @@
+"""The targets: what IREE calls them, the driver that runs them, and the limits that a tuning must keep."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from .errors import InputError
+
+
+@dataclass(frozen=True)
+class Target:
+    """One target. The limits are None on the CPU, which has no lanes or shared memory.
+
+    Source of the GPU numbers: IREE's `KnownTargets.cpp`, which follows AMD's CDNA and RDNA documents.
+    """
+
+    name: str
+    backend: str  # of `--iree-hal-target-device`
+    driver: str  # of the IREE runtime
+    subgroup_sizes: tuple[int, ...] | None = None
+    max_threads: int | None = None  # of a workgroup
+    shared_memory: int | None = None  # bytes a workgroup
+    registers: int | None = None  # 32-bit vector registers a lane
+    compute_units: int | None = None
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.subgroup_sizes is not None
+
+
+def _gfx(name: str, subgroup_sizes: tuple[int, ...], registers: int, compute_units: int, shared_memory: int = 64 * 1024) -> Target:
+    return Target(name, "hip", "hip", subgroup_sizes, 1024, shared_memory, registers, compute_units)
+
+
+TARGETS = {
+    t.name: t
+    for t in (
+        Target("cpu", "local", "local-task"),
+        _gfx("gfx90a", (64,), 256, 110),
+        _gfx("gfx942", (64,), 512, 304),
+        _gfx("gfx950", (64,), 512, 256, 160 * 1024),
+        _gfx("gfx1100", (32, 64), 256, 96),
+        _gfx("gfx1201", (32, 64), 256, 64),
+    )
+}
+
+
+def find_target(name: str) -> Target:
+    """The target of that name; InputError names the known ones, and the nearest."""
+    if isinstance(name, str) and name in TARGETS:
+        return TARGETS[name]
+    near = difflib.get_close_matches(str(name), TARGETS, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise InputError(f"target {name!r} is not known{hint}: use one of {', '.join(TARGETS)}")
