@@ -1,0 +1,71 @@
+"""The tuning that is used where none is given."""
+
+from __future__ import annotations
+
+from .problem import Problem
+from .targets import Target
+from .tuning import Tuning
+
+# Rows from which one workgroup a row fills the largest of our GPUs (304 compute units) by itself.
+MANY_ROWS = 304
+CPU_LANES, CPU_ELEMENTS = 16, 4
+LOAD_BYTES = 16
+MAX_SUBGROUPS, MAX_SUBGROUPS_OF_MANY_ROWS = 16, 4
+
+
+def default_tuning(problem: Problem, target: Target) -> Tuning:
+    """A good tuning of the problem on the target, already in full form; `Tuning()` where nothing is left to reduce.
+
+    On the CPU 64 accumulators a row hide the latency of the additions and fill its vector registers; any number from 32 to 256 is as
+    fast. They are never more than K, so that even a short row has one whole step.
+
+    On a GPU a reduction waits for memory. So each lane loads 16 bytes at a time, the widest load there is; the lanes lie along K,
+    where their loads join up, and only for rows too short for all of them do several rows share a subgroup. Subgroups lie along K as
+    well while K has a whole step for each: a single row needs many loads in flight, but many rows fill the device by themselves, and
+    then more than four subgroups only add to the merge.
+
+    >>> from iree_reduce_plugin.targets import TARGETS
+    >>> default_tuning(Problem.of((4, 4096)), TARGETS["cpu"]).to_json()
+    '{"workgroup": [1, 0], "partial_reduction": [0, 64], "thread": [1, 4], "lane_basis": [[1, 16], [0, 1]], \
+"subgroup_basis": [[1, 1], [0, 1]], "workgroup_size": [16, 1, 1], "subgroup_size": 16}'
+    >>> default_tuning(Problem.of((1000, 32), "f16"), TARGETS["gfx942"]).lane_basis
+    ((16, 4), (0, 1))
+    """
+    if problem.columns == 1 or problem.is_empty:
+        return Tuning()
+    lists = _gpu(problem, target) if target.is_gpu else _cpu(problem)
+    return lists.resolve(problem)
+
+
+def _cpu(problem: Problem) -> Tuning:
+    elements = min(CPU_ELEMENTS, _power_below(problem.columns))
+    lanes = min(CPU_LANES, _power_below(problem.columns // elements))
+    return _tuning(problem, row_lanes=1, lanes=lanes, subgroups=1, elements=elements)
+
+
+def _gpu(problem: Problem, target: Target) -> Tuning:
+    subgroup_size = (target.subgroup_sizes or (1,))[0]
+    elements = min(LOAD_BYTES // problem.input.bytes, _power_above(problem.columns))
+    lanes = min(subgroup_size, _power_above(-(-problem.columns // elements)))
+    if problem.rows == 1:
+        lanes = subgroup_size  # there is no other loop to lie along; those past K idle
+    most = min(MAX_SUBGROUPS_OF_MANY_ROWS if problem.rows >= MANY_ROWS else MAX_SUBGROUPS, (target.max_threads or 1) // subgroup_size)
+    subgroups = min(most, _power_below(max(1, problem.columns // (lanes * elements))))
+    return _tuning(problem, subgroup_size // lanes, lanes, subgroups, elements)
+
+
+def _tuning(problem: Problem, row_lanes: int, lanes: int, subgroups: int, elements: int) -> Tuning:
+    """One thread row everywhere; the tiles follow."""
+    if problem.rows == 1:
+        return Tuning(thread=(elements,), lane_basis=((lanes,), (0,)), subgroup_basis=((subgroups,), (0,)))
+    return Tuning(thread=(1, elements), lane_basis=((row_lanes, lanes), (0, 1)), subgroup_basis=((1, subgroups), (0, 1)))
+
+
+def _power_below(n: int) -> int:
+    """The largest power of two that is at most n."""
+    return 1 << (n.bit_length() - 1)
+
+
+def _power_above(n: int) -> int:
+    """The smallest power of two that is at least n."""
+    return 1 << (n - 1).bit_length()

@@ -1,0 +1,103 @@
+"""The dispatch: the reduction as IREE sees it, `linalg.fill` + `linalg.generic` on the canonical loops, in `@reduce`.
+
+It is built canonical (parallel loop first, the reduced loop last, no extent of 1), because IREE drops attributes on an op
+whose loops it collapses. Each op is marked with its stage; the schedule finds the reduction by that marker alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from iree.compiler import ir
+from iree.compiler.dialects import func, linalg, tensor
+
+from .job import Job
+from .mlir import affine_map, binary, cast, constant, element_type, tensor_type
+from .problem import Problem
+
+STAGE = "iree_reduce.stage"  # the marker's name; a schedule selects by it, and the stages of the schedule name their ops with it
+
+Scalars = Sequence[ir.Value]
+
+
+def build_dispatch(job: Job) -> ir.Module:
+    """`func.func @reduce(tensor<rows x K>) -> tensor<rows>` in the current context, with the tuning as attributes for `iree`."""
+    problem = job.problem
+    module = ir.Module.create(ir.Location.unknown())
+    with ir.InsertionPoint(module.body), ir.Location.unknown():
+        rows = [problem.rows] if problem.rows != 1 else []
+        columns = [problem.columns] if problem.columns != 1 else []
+        source = tensor_type([*rows, *columns], problem.input)
+
+        @func.FuncOp.from_py_func(source, name="reduce")
+        def reduce(x: ir.Value) -> ir.Value:
+            value = _reduction(problem, x, rows) if columns else x
+            return _epilogue(problem, value, rows, reduced=bool(columns))
+
+    if job.strategy == "iree" and job.tuning is not None:
+        _attach(module, job.tuning.to_attribute("current"))
+    return module
+
+
+def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> ir.Value:
+    start = constant(problem.start, problem.accumulator)
+    empty = tensor.EmptyOp(rows, element_type(problem.accumulator)).result
+    filled = linalg.fill(start, outs=[empty])
+    loops = len(rows) + 1
+
+    def combine(scalars: Scalars) -> ir.Value:
+        element = cast(cast(scalars[0], problem.input, problem.loop_type), problem.loop_type, problem.accumulator)
+        return binary(problem.op.mlir(problem.accumulator), scalars[1], element)
+
+    maps = [affine_map(loops, range(loops)), affine_map(loops, range(len(rows)))]
+    iterators = ["parallel"] * len(rows) + ["reduction"]
+    return _generic(x, filled, maps, iterators, combine, "reduction")
+
+
+def _epilogue(problem: Problem, value: ir.Value, rows: list[int], reduced: bool) -> ir.Value:
+    """Joins `initial` in the accumulator's type, then rounds once to the result's type. Without a reduced loop it reads the input."""
+    if reduced and not problem.has_epilogue:
+        return value
+    initial = problem.epilogue_initial if reduced else problem.initial
+    empty = tensor.EmptyOp(rows, element_type(problem.result)).result
+    maps = [affine_map(len(rows), range(len(rows)))] * 2
+
+    def finish(scalars: Scalars) -> ir.Value:
+        total = scalars[0]
+        if not reduced:
+            total = cast(cast(total, problem.input, problem.loop_type), problem.loop_type, problem.accumulator)
+        if initial is not None:
+            total = binary(problem.op.mlir(problem.accumulator), constant(initial, problem.accumulator), total)
+        return cast(total, problem.accumulator, problem.result)
+
+    return _generic(value, empty, maps, ["parallel"] * len(rows), finish, "epilogue")
+
+
+def _generic(
+    source: ir.Value,
+    target: ir.Value,
+    maps: list[ir.AffineMap],
+    iterators: list[str],
+    body: Callable[[Scalars], ir.Value],
+    stage: str,
+) -> ir.Value:
+    op = linalg.GenericOp(
+        [target.type],
+        [source],
+        [target],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators]),
+    )
+    op.operation.attributes[STAGE] = ir.StringAttr.get(stage)
+    types = [ir.RankedTensorType(v.type).element_type for v in (source, target)]
+    block = op.regions[0].blocks.append(*types)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([body(list(block.arguments))])
+    return op.results[0]
+
+
+def _attach(module: ir.Module, compilation_info: str) -> None:
+    """The tuning as `compilation_info` on the reduction, for IREE's own pipeline."""
+    for op in module.body.operations[0].regions[0].blocks[0].operations:
+        if STAGE in op.attributes and ir.StringAttr(op.attributes[STAGE]).value == "reduction":
+            op.attributes["compilation_info"] = ir.Attribute.parse(compilation_info)

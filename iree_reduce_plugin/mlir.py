@@ -1,0 +1,86 @@
+"""Short names for what the builders need of IREE's Python bindings: element types, constants, maps, arithmetic by op name.
+
+Only the compiler's own process imports this module; everything here works in the current `ir.Context`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from iree.compiler import ir
+from iree.compiler.dialects import arith, vector
+
+from .element_types import ElementType
+
+DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+def element_type(element: ElementType) -> ir.Type:
+    return ir.Type.parse(element.name)
+
+
+def tensor_type(shape: Sequence[int], element: ElementType) -> ir.Type:
+    return ir.RankedTensorType.get(list(shape), element_type(element))
+
+
+def vector_type(shape: Sequence[int], element: ElementType) -> ir.Type:
+    return ir.VectorType.get(list(shape), element_type(element))
+
+
+def scalar_attribute(value: Any, element: ElementType) -> ir.Attribute:
+    """A typed attribute of exactly `value`, a NumPy scalar or a Python number."""
+    if element.is_float:
+        bits = np.asarray(value, element.numpy).view(f"u{element.bytes}")
+        return ir.Attribute.parse(f"0x{int(bits):0{element.bits // 4}X} : {element.name}")  # exact, for infinities and -0 too
+    return ir.IntegerAttr.get(element_type(element), int(value))
+
+
+def constant(value: Any, element: ElementType) -> ir.Value:
+    return arith.ConstantOp(element_type(element), scalar_attribute(value, element)).result
+
+
+def index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), value)).result
+
+
+def binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """`name` of two values of one type, e.g. `arith.addf`."""
+    return ir.Operation.create(name, results=[a.type], operands=[a, b]).result
+
+
+def cast(value: ir.Value, source: ElementType, target: ElementType) -> ir.Value:
+    """A scalar of `source` as `target`: exact where it widens, else rounded to nearest even (floats) or wrapped (integers)."""
+    if source == target:
+        return value
+    if {source.name, target.name} == {"f16", "bf16"}:  # neither holds the other: round from f32
+        wide = ElementType("f32")
+        return cast(cast(value, source, wide), wide, target)
+    widens = source.bits < target.bits
+    if not source.is_float and target.is_float:
+        name = "arith.sitofp"
+    elif source.is_float:
+        name = "arith.extf" if widens else "arith.truncf"
+    else:
+        name = "arith.extsi" if widens else "arith.trunci"
+    return ir.Operation.create(name, results=[element_type(target)], operands=[value]).result
+
+
+def affine_map(dims: int, results: Sequence[int]) -> ir.AffineMap:
+    """The map `(d0, ..., d<dims-1>) -> (d<results[0]>, ...)`."""
+    return ir.AffineMap.get(dims, 0, [ir.AffineDimExpr.get(r) for r in results])
+
+
+def read(source: ir.Value, indices: Sequence[ir.Value], shape: Sequence[int], element: ElementType) -> ir.Value:
+    """`vector.transfer_read` of `shape`, known to be in bounds, along the innermost dimensions of `source`."""
+    poison = ir.Operation.create("ub.poison", results=[element_type(element)], attributes={"value": ir.Attribute.parse("#ub.poison")}).result
+    minor = ir.AffineMap.get_minor_identity(len(indices), len(shape))
+    return vector.TransferReadOp(vector_type(shape, element), source, list(indices), minor, poison, [True] * len(shape)).result
+
+
+def write(value: ir.Value, target: ir.Value, indices: Sequence[ir.Value], *, in_bounds: bool, mask: ir.Value | None = None) -> ir.Value:
+    """`vector.transfer_write` of a whole vector into the tensor `target`; what falls outside is dropped unless `in_bounds`."""
+    rank = ir.VectorType(value.type).rank
+    minor = ir.AffineMap.get_minor_identity(len(indices), rank)
+    return vector.TransferWriteOp(target.type, value, target, list(indices), minor, [in_bounds] * rank, mask=mask).result

@@ -1,0 +1,75 @@
+"""The report of a compiled plan, and the check that IREE took our schedule, which its exit code does not prove."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .assembly import Kernel
+from .errors import CompileError
+from .job import Job
+
+SCHEMA = 1
+
+Facts = Mapping[str, Any]  # of one dispatch: the keys of a report's entry, and "pipeline", IREE's name of the lowering that ran
+
+
+def build_report(job: Job, tuning_source: str, dispatches: Sequence[Facts]) -> dict[str, Any]:
+    """The report as plain data for JSON; null (None) where a target has no such figure.
+
+    tuning_source: where the tuning came from, e.g. `given` or `default`. dispatches: in execution order, as an Artifact holds them.
+    """
+    return {
+        "schema": SCHEMA,
+        "target": job.target.name,
+        "strategy": job.strategy,
+        "tuning": None if job.tuning is None else job.tuning.to_dict(),
+        "tuning_source": tuning_source,
+        "dispatches": [dict(d) for d in dispatches],
+    }
+
+
+def dispatch_entry(facts: Facts, kernel: Kernel | None) -> dict[str, Any]:
+    """One entry of the report's `dispatches`, from what the IR says and, on ROCm, from what the assembly says."""
+    entry = {key: facts[key] for key in ("kernel", "workgroup_count", "workgroup_size", "subgroup_size", "bindings")}
+    if kernel is None:
+        return entry | dict.fromkeys(("shared_memory_bytes", "vgprs", "sgprs", "spills", "barriers", "lane_ops", "wide_loads"))
+    return entry | {
+        "shared_memory_bytes": kernel.shared_memory_bytes,
+        "vgprs": kernel.vgprs,
+        "sgprs": kernel.sgprs,
+        "spills": kernel.spills,
+        "barriers": {"in_loop": kernel.barriers_in_loop, "outside": kernel.barriers_outside},
+        "lane_ops": kernel.lane_ops,
+        "wide_loads": kernel.wide_loads,
+    }
+
+
+def check_taken(job: Job, dispatches: Sequence[Facts], kernels: Mapping[str, Kernel]) -> None:
+    """Raises CompileError, naming what was expected and found, unless the job's schedule shaped the one dispatch there is.
+
+    On a GPU the sizes and the workgroup count are compared with the layout's, and on ROCm the assembly's subgroup size too.
+    The CPU's schedule chooses its own workgroups, so only the lowering's name is checked there.
+    """
+    layout = job.layout
+    if job.strategy != "subgroup" or layout is None:
+        return
+    if len(dispatches) != 1:
+        raise CompileError(f"IREE did not take the schedule: expected 1 dispatch, found {len(dispatches)}")
+    facts = dispatches[0]
+    expected: dict[str, Any] = {"pipeline": "no_pipeline"}
+    found: dict[str, Any] = {"pipeline": facts["pipeline"]}
+    if job.target.is_gpu:
+        expected |= {
+            "workgroup_size": [layout.workgroup_size, 1, 1],
+            "subgroup_size": layout.subgroup_size,
+            "workgroup_count": [layout.workgroups, 1, 1],
+        }
+        found |= {key: facts[key] for key in ("workgroup_size", "subgroup_size", "workgroup_count")}
+        kernel = kernels.get(facts["kernel"])
+        if kernel is not None:
+            expected["wave size"] = layout.subgroup_size
+            found["wave size"] = kernel.subgroup_size
+    wrong = [f"{key} {expected[key]} expected, {found[key]} found" for key in expected if expected[key] != found[key]]
+    if wrong:
+        raise CompileError(f"IREE did not take the schedule: {facts['kernel']}: " + "; ".join(wrong))

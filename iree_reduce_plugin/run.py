@@ -1,0 +1,145 @@
+"""Runs a compiled module on NumPy arrays with as little between the two as IREE allows.
+
+On the CPU the array is read where it lies. It is copied first where it is not C-contiguous, where it is read-only (IREE imports
+writeable memory only), and where its address is not aligned as the kernel needs. GPUs get a copy in their own memory.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import iree.runtime as rt
+import numpy as np
+
+from .devices import Device, OpenDevice, instance, open_driver
+from .element_types import ElementType
+from .errors import DeviceError, InputError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+STOCK_ALIGNMENT = 64  # bytes; what IREE's own CPU code assumes of its buffers
+
+_HOST = int(rt.MemoryType.HOST_LOCAL) | int(rt.MemoryType.DEVICE_VISIBLE)
+_LOCAL = int(rt.MemoryType.DEVICE_LOCAL)
+_USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING)
+_ELEMENTS = {
+    "f32": rt.HalElementType.FLOAT_32,
+    "f64": rt.HalElementType.FLOAT_64,
+    "f16": rt.HalElementType.FLOAT_16,
+    "bf16": rt.HalElementType.BFLOAT_16,
+    "i32": rt.HalElementType.INT_32,
+    "i64": rt.HalElementType.INT_64,
+}
+
+
+class Executable:
+    """A module whose function `reduce` takes one array and gives one, on one device. Calls from several threads take turns.
+
+    alignment: bytes to which the kernel needs its input aligned, e.g. the element's size, or STOCK_ALIGNMENT.
+    """
+
+    def __init__(
+        self,
+        vmfb: bytes,
+        device: Device,
+        shape: tuple[int, ...],
+        element: ElementType,
+        result_shape: tuple[int, ...],
+        result: ElementType,
+        alignment: int = STOCK_ALIGNMENT,
+    ):
+        self.device = device
+        self._shape, self._dtype = shape, element.numpy
+        self._vmfb = vmfb
+        self._nbytes = element.bytes * math.prod(shape)
+        self._element = _ELEMENTS[element.name]
+        self._raw_input = _raw(element)
+        self._result_shape, self._result_dtype, self._raw_result = result_shape, result.numpy, _raw(result)
+        self._result_is_raw = self._result_dtype == self._raw_result
+        self._alignment = alignment
+        self._lock = threading.Lock()
+        self._driver = ""
+        self._load(device.driver_for(self._nbytes))
+
+    def __call__(self, x: Array) -> Array:
+        """The result for `x`, which has the shape and type the module was compiled for, as an array of its own.
+
+        Raises InputError for another shape or type, DeviceError where the device fails.
+        """
+        if x.shape != self._shape or x.dtype != self._dtype:
+            raise InputError(f"array {x.shape} {x.dtype}: the kernel takes {self._shape} {self._dtype}")
+        driver = self.device.driver_for(self._nbytes)
+        with self._lock:
+            if driver != self._driver:  # in a forked child
+                self._load(driver)
+            try:
+                result = self._invoke(x if x.dtype == self._raw_input else x.view(self._raw_input))
+            except (RuntimeError, ValueError) as e:
+                raise DeviceError(f"device {self.device.name} failed: {e}") from e
+        return result if self._result_is_raw else result.view(self._result_dtype)
+
+    def _load(self, driver: str) -> None:
+        opened = open_driver(driver)
+        try:
+            module = rt.VmModule.copy_buffer(instance(), self._vmfb)
+            self._context = rt.VmContext(instance(), modules=[opened.hal_module, module])
+            self._function = module.lookup_function("reduce")
+        except (RuntimeError, ValueError) as e:
+            raise DeviceError(f"device {self.device.name} can't load the module: {e}") from e
+        self._driver = driver
+        self._send = self._sender(opened)
+        self._fetch: Callable[[Any], Array] = self._mapped if self.device.is_local else _Fetch(opened)
+
+    def _invoke(self, x: Array) -> Array:
+        # A buffer view that outlives its device crashes the process at its end: none is left behind in a name.
+        inputs, outputs = rt.VmVariantList(1), rt.VmVariantList(1)
+        if not x.flags.c_contiguous:
+            x = np.ascontiguousarray(x)
+        inputs.push_ref(self._send(x))  # `x` stays alive in this frame while the kernel reads it
+        self._context.invoke(self._function, inputs, outputs)
+        return self._fetch(outputs.get_as_object(0, rt.HalBufferView))
+
+    def _sender(self, opened: OpenDevice) -> Callable[[Array], Any]:
+        """What brings a contiguous array to the device, as a buffer view."""
+        allocator, device, element = opened.allocator, opened.device, self._element
+        shape, code, alignment = self._shape, int(self._element), self._alignment
+        view, import_host, copy = rt.HalBufferView, allocator.import_host_allocation, allocator.allocate_buffer_copy
+
+        def send_any(x: Array) -> Any:
+            if x.flags.behaved:  # aligned to its elements, and writeable
+                return view(import_host(x, _HOST, _USAGE), shape, code)
+            return copy(_HOST, _USAGE, device, x, element)
+
+        def send_aligned(x: Array) -> Any:
+            if x.flags.behaved and x.__array_interface__["data"][0] % alignment == 0:
+                return view(import_host(x, _HOST, _USAGE), shape, code)
+            return copy(_HOST, _USAGE, device, x, element)
+
+        def send_away(x: Array) -> Any:
+            return copy(_LOCAL, _USAGE, device, x, element)
+
+        if not self.device.is_local:
+            return send_away
+        return send_any if alignment <= self._dtype.itemsize else send_aligned
+
+    def _mapped(self, view: Any) -> Array:
+        result: Array = view.map().asarray(self._result_shape, self._raw_result).copy()
+        return result
+
+
+class _Fetch:
+    """Copies a result out of a device's own memory."""
+
+    def __init__(self, opened: OpenDevice):
+        self._device = opened.device
+
+    def __call__(self, view: Any) -> Array:
+        return np.array(rt.DeviceArray(self._device, view, implicit_host_transfer=True).to_host())
+
+
+def _raw(element: ElementType) -> np.dtype[Any]:
+    """The type under which NumPy's buffers carry the element: bf16 has no code of its own there."""
+    return np.dtype(np.uint16) if element.name == "bf16" else element.numpy

@@ -1,0 +1,223 @@
+"""The schedule for SIMT targets: one general form for every layout. Each stage of the rewrite is one method, in order.
+
+    whole_tiles      pad the loops to whole tiles where they are not (a shape device: nothing is read from the padding)
+    workgroup        rows -> workgroups
+    steps            K -> steps of S * L * E columns; accumulators [rows, S, L*E], partials [rows, S], the result [rows]
+    subgroup_basis   the partials -> subgroups
+    lane_basis       the partials -> lanes; each holds `thread` elements
+    step_loop        the loop over the steps, and what a thread reads of one
+    merge            the partials of the subgroups -> the result, through workgroup memory
+    crop             rows past the end are not stored
+    combine          a thread's accumulators -> its subgroup's partial
+    vectors          accumulators in registers
+    threads          memory, thread ids, the barrier
+
+Source of the form: IREE PR #19596 (partial reductions across subgroups), written as nested foralls.
+"""
+
+from __future__ import annotations
+
+from iree.compiler import ir
+
+from ..job import Job
+from ..mlir import scalar_attribute
+from . import transform_ops as t
+from .gpu_combine import ragged_slot, write_combine
+from .gpu_loads import write_loads
+
+GENERIC = "linalg.generic"
+TIDY_SLICES = (
+    "tensor.bubble_up_extract_slice",
+    "tensor.merge_consecutive_insert_extract_slice",
+    "linalg.swap_extract_slice_with_fill",
+    "canonicalization",
+)
+STEP, LAST_STEP, LANE, SUBGROUP, EPILOGUE = "step", "last_step", "lane", "subgroup", "epilogue"
+
+
+class GpuSchedule:
+    """Writes the lowering of one reduction; `functions` are the payload functions it inlines."""
+
+    def __init__(self, job: Job):
+        layout = job.layout
+        if layout is None:
+            raise ValueError("a schedule needs a tuning")
+        self.problem, self.layout = job.problem, layout
+        self.row_dims = [0] if layout.rows else []
+        self.k = len(self.row_dims)  # position of the reduced loop
+        self.subgroups = layout.columns.subgroups
+        self.padded = layout.row_tail or layout.column_tail
+        self.epilogue = job.problem.has_epilogue
+        self.flat = layout.columns.size == 1  # one column a step: nothing to split, fold or combine
+
+    def write_functions(self, module: ir.Module) -> None:
+        if not self.flat:
+            write_combine(module, self.problem, self.layout)
+        if self.padded:
+            write_loads(module, self.problem, self.layout)
+
+    def lower(self, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
+        """The whole lowering of the function that holds the reduction."""
+        self.function, self.module = function, module
+        if self.padded:
+            reduction = self.whole_tiles(reduction)
+        reduction, fill, workgroups = self.workgroup(reduction)
+        self.steps(reduction)
+        lane, chain = self.subgroup_basis()
+        lane, chain = self.lane_basis(lane, chain)
+        self.step_loop(chain)
+        if self.layout.merges:
+            self.merge(fill)
+        if self.layout.row_tail:
+            self.crop(workgroups)
+        if not self.flat:
+            self.combine()
+        t.apply_patterns(function, *TIDY_SLICES)
+        self.threads(self.vectors())
+
+    def whole_tiles(self, reduction: t.Handle) -> t.Handle:
+        dimensions, multiples = [], []
+        if self.layout.row_tail:
+            dimensions, multiples = [0], [self.layout.row_tile]
+        if self.layout.column_tail:
+            dimensions, multiples = [*dimensions, self.k], [*multiples, self.layout.columns.size]
+        zero = scalar_attribute(0, self.problem.input)
+        start = scalar_attribute(self.problem.start, self.problem.accumulator)
+        padded, _ = t.pad(reduction, dimensions, multiples, [zero, start])
+        t.apply_patterns(self.function, "iree.fold_fill_into_pad", "canonicalization")
+        return padded
+
+    def workgroup(self, reduction: t.Handle) -> tuple[t.Handle, t.Handle, t.Handle | None]:
+        """Gives the reduction and its fill inside the workgroup, and the loop over workgroups (None for a 1-D problem)."""
+        fill = t.producer(reduction, 1)
+        if self.layout.rows is None:
+            return reduction, fill, None
+        last = t.find(self.function, GENERIC, EPILOGUE) if self.epilogue else reduction
+        inside, workgroups = t.tile_to_forall(last, [self.layout.row_tile], ["#gpu.block<x>"])
+        t.populate_workgroup_count(workgroups)
+        if self.epilogue:
+            (reduction, fill), workgroups = t.fuse([reduction, fill], workgroups)
+        else:
+            reduction = inside
+            (fill,), workgroups = t.fuse([fill], workgroups)
+        return reduction, fill, workgroups
+
+    def steps(self, reduction: t.Handle) -> None:
+        """Two splits of K; the ops they make are labelled, and the last, partial step is set apart."""
+        if self.flat:
+            t.label(reduction, STEP)
+            return
+        step, lane = t.split_reduction(reduction, self.layout.columns.size, self.k, inner_parallel=True)
+        t.label(step, STEP)
+        if self.subgroups > 1:
+            lane, subgroup = t.split_reduction(lane, self.subgroups, self.k, inner_parallel=False)
+            t.label(subgroup, SUBGROUP)
+        t.label(lane, LANE)
+        t.apply_patterns(self.function, "iree.bubble_expand", "tensor.reassociative_reshape_folding", "canonicalization")
+        if self.layout.column_tail and self.layout.full_steps:
+            whole, rest = t.split_after(self.find(STEP), self.k, self.layout.full_steps)
+            t.label(rest, LAST_STEP)
+            t.apply_patterns(self.function, "tensor.merge_consecutive_insert_extract_slice", "canonicalization")
+        elif self.layout.column_tail:
+            t.label(self.find(STEP), LAST_STEP)
+
+    def find(self, stage: str) -> t.Handle:
+        return t.find(self.function, GENERIC, stage)
+
+    def subgroup_basis(self) -> tuple[t.Handle, list[t.Handle]]:
+        """Gives the op that makes the partials, and what it is computed from: its start, the steps (last first), their start."""
+        lane = self.find(STEP if self.flat else LANE)
+        first = self.find(STEP if self.layout.full_steps else LAST_STEP)
+        chain = [] if self.flat else [t.producer(lane, 1)]
+        if self.layout.column_tail and self.layout.full_steps:
+            chain.append(self.find(LAST_STEP))
+        chain += [t.producer(first, 1)] if self.flat else [first, t.producer(first, 1)]
+        sizes = [self.layout.row_lanes * self.layout.thread_rows] * self.k + [1] * (self.subgroups > 1)
+        return self._distribute("warp", lane, sizes, chain) if sizes else (lane, chain)
+
+    def lane_basis(self, lane: t.Handle, chain: list[t.Handle]) -> tuple[t.Handle, list[t.Handle]]:
+        sizes = [self.layout.thread_rows] * self.k + ([] if self.flat else [0] * (self.subgroups > 1) + [self.layout.columns.elements])
+        return self._distribute("lane", lane, sizes, chain)
+
+    def _distribute(self, unit: str, lane: t.Handle, sizes: list[int], chain: list[t.Handle]) -> tuple[t.Handle, list[t.Handle]]:
+        digits = sum(size != 0 for size in sizes)
+        mapping = [f"#gpu.{unit}<linear_dim_{digits - 1 - i}>" for i in range(digits)]  # the last loop is the fastest digit
+        lane, loop = t.tile_to_forall(lane, sizes, mapping)
+        chain, _ = t.fuse(chain, loop)
+        return lane, chain
+
+    def step_loop(self, chain: list[t.Handle]) -> None:
+        last_index = 0 if self.flat else 1
+        if self.layout.column_tail:
+            if self.padded:
+                self._inline_load("load_last", chain[last_index], [])
+            last_index += 1
+        if self.layout.full_steps:
+            step = chain[last_index]
+            step, _ = t.tile_to_for(step, [0] * self.k + [1])
+            if self.padded:
+                # Tiling has just made this slice: its one offset that is not a constant is the loop's counter.
+                self._inline_load("load", step, [t.operand(t.producer(step, 0), 1)])
+
+    def _inline_load(self, name: str, step: t.Handle, counter: list[t.ValueHandle]) -> None:
+        source = t.operand(t.find(self.function, "tensor.pad"), 0)
+        piece = t.producer(step, 0)
+        t.inline(name, [source, *counter], t.result(piece), piece, self.module)
+
+    def merge(self, fill: t.Handle) -> None:
+        rows = max(1, self.layout.row_tile // self.layout.workgroup_size)
+        top = self.find(EPILOGUE) if self.epilogue else self.find(SUBGROUP)
+        inner = ([self.find(SUBGROUP)] if self.epilogue and self.subgroups > 1 else []) + ([fill] if self.subgroups > 1 else [])
+        if self.layout.rows:
+            _, loop = t.tile_to_forall(top, [rows], ["#gpu.thread<linear_dim_0>"])
+            t.fuse(inner, loop)
+
+    def crop(self, workgroups: t.Handle) -> None:
+        loop = t.crop_into(t.consumers(workgroups), workgroups)
+        t.apply_patterns(self.function, "tensor.fold_tensor_empty")
+        inserts = 3 if not self.layout.merges else 4
+        levels = [3, 2] if not self.layout.merges else [4]
+        for level in levels:
+            insert = t.split(t.find(self.function if level > 2 else loop, "tensor.parallel_insert_slice"), level)[-1]
+            crop = t.producer(insert, 0)
+            loop = t.crop_into(crop, t.producer(crop, 0))
+        t.apply_patterns(self.function, "tensor.fold_tensor_empty", "tensor.merge_consecutive_insert_extract_slice", "canonicalization")
+
+    def combine(self) -> None:
+        lane = self.find(LANE)
+        inputs = [t.operand(lane, 0)]
+        if self.layout.column_tail:
+            last = self.find(LAST_STEP)
+            inputs = [t.operand(last, 1), *inputs]
+        t.inline("combine", [*inputs, t.operand(lane, 1)], t.result(lane), lane, self.module)
+
+    def vectors(self) -> t.Handle:
+        function = t.vectorize(self.function)
+        t.apply_patterns(function, "iree.fold_tensor_slice_into_transfer", "canonicalization")
+        if self.layout.full_steps:
+            t.hoist_subsets(t.find(function, "scf.for"))
+        t.apply_patterns(
+            function,
+            "iree.fold_tensor_slice_into_transfer",
+            "vector.cast_away_vector_leading_one_dim",
+            "vector.drop_unit_dims_with_shape_cast",
+            "canonicalization",
+        )
+        t.cse(function)
+        return function
+
+    def threads(self, function: t.Handle) -> None:
+        t.eliminate_empty_tensors(function)
+        function = t.bufferize_gpu(function)
+        if self.layout.rows:
+            t.forall_to_workgroup(function)
+        t.map_to_threads(function, self.layout.workgroup_size, self.layout.subgroup_size)
+        t.apply_patterns(function, "canonicalization")
+        t.cse(function)
+        t.apply_patterns(function, "canonicalization")
+        function = t.eliminate_barriers(function)
+        if self.padded:
+            t.apply_patterns(function, "vector.materialize_masks")
+        function = t.find(t.dead_symbols(self.module), "func.func")
+        info = "#iree_codegen.translation_info<pipeline = #iree_codegen.no_pipeline workgroup_size = [{}, 1, 1] subgroup_size = {}>"
+        t.annotate(function, "translation_info", ir.Attribute.parse(info.format(self.layout.workgroup_size, self.layout.subgroup_size)))

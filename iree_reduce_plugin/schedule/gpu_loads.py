@@ -1,0 +1,92 @@
+"""`@load` and `@load_last`: what a thread reads of one step where tiles don't divide the array.
+
+Padding gives the schedule whole tiles to work on; nothing is ever read from the padding. A thread reads the unpadded input by
+its own ids. An index past the end is clamped to the last element: what it reads is discarded later (rows by the cropped store,
+columns by `@combine`), and no access leaves the array.
+"""
+
+from __future__ import annotations
+
+from iree.compiler import ir
+from iree.compiler.dialects import tensor, vector
+
+from ..layout import Layout
+from ..mlir import element_type, index, read, tensor_type, vector_type, write
+from ..problem import Problem
+from .functions import apply, clamp, first_column, first_row, function, thread_id, workgroup_id
+
+
+def write_loads(module: ir.Module, problem: Problem, layout: Layout) -> None:
+    """Writes the loads that the layout needs: `@load(source, step)` for whole steps, `@load_last(source)` for the partial one."""
+    if layout.full_steps:
+        _write_load(module, problem, layout)
+    if layout.column_tail:
+        _write_load_last(module, problem, layout)
+
+
+def _write_load(module: ir.Module, problem: Problem, layout: Layout) -> None:
+    """Whole vectors along the columns."""
+    source, elements = _source_type(problem), layout.columns.elements
+    held = _held(layout)
+    with function(module, "load", [source, ir.IndexType.get()], tensor_type(held, problem.input)) as body:
+        x, step = body.arguments
+        s0, s1 = ir.AffineSymbolExpr.get(0), ir.AffineSymbolExpr.get(1)
+        thread = thread_id()
+        column = apply(s0 * layout.columns.size + first_column(layout, s1), [step, thread])
+        rows = _rows(layout, thread)
+        parts = [read(x, [*row, column], [elements], problem.input) for row in rows]
+        body.give(_gather(parts, held, problem))
+
+
+def _write_load_last(module: ir.Module, problem: Problem, layout: Layout) -> None:
+    """Element by element: the columns past K are spread over the lanes, and need not be a whole vector."""
+    source, held = _source_type(problem), _held(layout)
+    with function(module, "load_last", [source], tensor_type(held, problem.input)) as body:
+        (x,) = body.arguments
+        thread, s0 = thread_id(), ir.AffineSymbolExpr.get(0)
+        base = layout.full_steps * layout.columns.size
+        columns = [clamp(first_column(layout, s0) + (base + e), problem.columns - 1, [thread]) for e in range(layout.columns.elements)]
+        scalars = [tensor.ExtractOp(x, [*row, column]).result for row in _rows(layout, thread) for column in columns]
+        value = vector.FromElementsOp(vector_type(held, problem.input), scalars).result
+        body.give(_as_tensor(value, held, problem))
+
+
+def _source_type(problem: Problem) -> ir.Type:
+    return tensor_type(problem.loops, problem.input)
+
+
+def _held(layout: Layout) -> list[int]:
+    """Shape of what a thread holds of one step: [rows], the step, [the subgroup], elements."""
+    return [
+        *([layout.thread_rows] if layout.rows else []),
+        1,
+        *([1] if layout.columns.subgroups > 1 else []),
+        layout.columns.elements,
+    ]
+
+
+def _rows(layout: Layout, thread: ir.Value) -> list[list[ir.Value]]:
+    """The row index of each of the thread's rows; one empty index for a 1-D problem."""
+    if layout.rows is None:
+        return [[]]
+    s0, s1 = ir.AffineSymbolExpr.get(0), ir.AffineSymbolExpr.get(1)
+    row = s0 * layout.row_tile + first_row(layout, s1)
+    ids = [workgroup_id(), thread]
+    last = layout.rows.extent - 1
+    return [[clamp(row + r, last, ids) if layout.row_tail else apply(row + r, ids)] for r in range(layout.thread_rows)]
+
+
+def _gather(parts: list[ir.Value], held: list[int], problem: Problem) -> ir.Value:
+    """One vector a row as the tensor that the step expects."""
+    flat = [len(parts), held[-1]]
+    whole = ir.Operation.create(
+        "ub.poison", results=[vector_type(flat, problem.input)], attributes={"value": ir.Attribute.parse("#ub.poison")}
+    ).result
+    for row, part in enumerate(parts):
+        whole = vector.InsertOp(part, whole, [], [row]).result
+    return _as_tensor(vector.ShapeCastOp(vector_type(held, problem.input), whole).result, held, problem)
+
+
+def _as_tensor(value: ir.Value, held: list[int], problem: Problem) -> ir.Value:
+    empty = tensor.EmptyOp(held, element_type(problem.input)).result
+    return write(value, empty, [index(0)] * len(held), in_bounds=True)

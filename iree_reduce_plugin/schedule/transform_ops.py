@@ -1,0 +1,256 @@
+"""The transform-dialect ops that the schedules use, one short typed function each; the only place that knows their spelling.
+
+IREE's own ops (`transform.iree.*`, `transform.util.*`) and pattern sets have no Python classes: they are created by name, and
+the one with operand segments has a small class here. Every function works at the current insertion point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import iree.compiler.dialects._structured_transform_ops_gen as structured_ops
+from iree.compiler import ir
+from iree.compiler.dialects import transform
+from iree.compiler.dialects._transform_ops_gen import _Dialect, _ods_cext
+from iree.compiler.dialects.transform import loop, structured
+
+from ..dispatch import STAGE
+
+Handle = ir.Value  # of operations in the payload
+ValueHandle = ir.Value  # of values in the payload
+
+
+@_ods_cext.register_operation(_Dialect)
+class CastAndCallOp(ir.OpView):
+    """`transform.util.cast_and_call`: operands are (insertion point, inputs?, outputs?, function?)."""
+
+    OPERATION_NAME = "transform.util.cast_and_call"
+    _ODS_REGIONS = (1, True)
+    _ODS_OPERAND_SEGMENTS = [1, 0, 0, 0]  # noqa: RUF012  0: optional, 1: one operand
+
+
+def any_op() -> ir.Type:
+    return transform.AnyOpType.get()
+
+
+def any_value() -> ir.Type:
+    return transform.AnyValueType.get()
+
+
+def _create(name: str, operands: Sequence[ir.Value], results: int = 0, **attributes: ir.Attribute) -> list[ir.Value]:
+    return list(ir.Operation.create(name, results=[any_op()] * results, operands=list(operands), attributes=attributes).results)
+
+
+# Finding operations and values.
+
+
+def find(root: Handle, op: str, stage: str | None = None) -> Handle:
+    """The ops of that name under `root`, in order; only those marked with the stage, where one is given."""
+    attributes = {STAGE: ir.StringAttr.get(stage)} if stage else None
+    return structured.MatchOp(any_op(), root, ops=[op], op_attrs=attributes).results_
+
+
+def label(handle: Handle, stage: str) -> None:
+    """Marks the op with its stage. Tiling and fusing keep the marker, so `find` still finds it when handles are gone."""
+    transform.AnnotateOp(handle, STAGE, param=_param(ir.StringAttr.get(stage)))
+
+
+def annotate(handle: Handle, name: str, attribute: ir.Attribute) -> None:
+    transform.AnnotateOp(handle, name, param=_param(attribute))
+
+
+def _param(attribute: ir.Attribute) -> ir.Value:
+    return transform.ParamConstantOp(transform.AnyParamType.get(), attribute).result
+
+
+def parent(handle: Handle, op: str) -> Handle:
+    return transform.GetParentOp(any_op(), handle, op_name=op, deduplicate=True).parent
+
+
+def producer(handle: Handle, operand: int) -> Handle:
+    return transform.GetProducerOfOperand(any_op(), handle, operand).producer
+
+
+def consumers(handle: Handle) -> Handle:
+    return transform.GetConsumersOfResult(any_op(), handle, 0).consumers
+
+
+def split(handle: Handle, count: int) -> list[Handle]:
+    """One handle to `count` ops as `count` handles."""
+    return list(transform.SplitHandleOp([any_op()] * count, handle).results) if count > 1 else [handle]
+
+
+def operand(handle: Handle, position: int) -> ValueHandle:
+    return transform.GetOperandOp(any_value(), handle, [position]).result
+
+
+def result(handle: Handle) -> ValueHandle:
+    return transform.GetResultOp(any_value(), handle, [0]).result
+
+
+@contextmanager
+def foreach(handle: Handle) -> Iterator[Handle]:
+    """A loop over the ops of `handle`; gives the handle to the one at hand."""
+    op = transform.ForeachOp([], [handle])
+    with ir.InsertionPoint(op.body):
+        yield op.bodyTargets[0]
+        transform.YieldOp([])
+
+
+# Tiling and fusing.
+
+
+def tile_to_forall(handle: Handle, sizes: Sequence[int], mapping: Sequence[str]) -> tuple[Handle, Handle]:
+    """Tiles into an `scf.forall` whose loops are mapped as named, e.g. `#gpu.block<x>`; gives (tiled op, forall)."""
+    attributes = ir.ArrayAttr.get([ir.Attribute.parse(m) for m in mapping])
+    op = structured.TileUsingForallOp(handle, tile_sizes=list(sizes), mapping=attributes)
+    return op.tiled_op, op.forall_op
+
+
+def tile_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, Handle]:
+    """Tiles the one loop whose size is not 0 into an `scf.for`; gives (tiled op, loop)."""
+    op = structured.TileUsingForOp(handle, sizes=list(sizes))
+    return op.tiled_linalg_op, op.loops[0]
+
+
+def tile_reduction_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, Handle, Handle]:
+    """Tiles a reduction with as many accumulators as the tile is long; gives (tiled op, op that merges them, loop)."""
+    op = structured_ops.TileReductionUsingForOp(
+        [any_op()], any_op(), any_op(), transform.OperationType.get("scf.for"), handle, tile_sizes=list(sizes)
+    )
+    return op.split_op, op.combining_op, op.for_op
+
+
+def fuse(handles: Sequence[Handle], loop_handle: Handle) -> tuple[list[Handle], Handle]:
+    """Fuses producers, consumers first, into the loop; gives (fused ops, loop)."""
+    fused = []
+    for handle in handles:
+        op = structured_ops.FuseIntoContainingOp(any_op(), any_op(), handle, loop_handle)
+        fused.append(op.fused_op)
+        loop_handle = op.new_containing_op
+    return fused, loop_handle
+
+
+def split_reduction(handle: Handle, factor: int, dimension: int, *, inner_parallel: bool) -> tuple[Handle, Handle]:
+    """Splits the reduced loop: (op with `factor` accumulators, op that merges them)."""
+    op = structured_ops.SplitReductionOp(
+        any_op(), any_op(), any_op(), any_op(), handle,
+        split_factor=factor, insert_split_dimension=dimension, inner_parallel=inner_parallel,
+    )  # fmt: skip
+    return op.split_linalg_op, op.combining_linalg_op
+
+
+def split_after(handle: Handle, dimension: int, size: int) -> tuple[Handle, Handle]:
+    """Splits the iteration space in two: (the first `size` iterations of `dimension`, the rest)."""
+    first, rest = split(structured.SplitOp(handle, dimension, size).results[0], 2)
+    return first, rest
+
+
+def pad(handle: Handle, dimensions: Sequence[int], multiples: Sequence[int], values: Sequence[ir.Attribute]) -> tuple[Handle, Handle]:
+    """Pads the op's loops to multiples: (padded op, its `tensor.pad`s)."""
+    op = structured.PadOp(
+        handle, pad_to_multiple_of=list(multiples), padding_dimensions=list(dimensions), padding_values=list(values), copy_back_op="none"
+    )
+    return op.padded, op.pad
+
+
+def peel(handle: Handle) -> Handle:
+    """Splits the last, partial iteration off an `scf.for`; gives the main loop."""
+    return loop.LoopPeelOp(any_op(), any_op(), handle).peeled_loop
+
+
+def unroll(handle: Handle, factor: int) -> None:
+    loop.LoopUnrollOp(handle, factor=factor)
+
+
+# Functions written by us, inlined into the payload.
+
+
+def inline(function: str, inputs: Sequence[ValueHandle], output: ValueHandle, after: Handle, module: Handle) -> None:
+    """Inlines `@function(inputs)` after the op `after`, and lets its result take the place of `output`."""
+    (symbol,) = _create(
+        "transform.util.import_symbol", [module], 1, symbol=ir.FlatSymbolRefAttr.get(function), if_undefined=ir.UnitAttr.get()
+    )
+    merged = transform.MergeHandlesOp(list(inputs)).result if inputs else None
+    CastAndCallOp.build_generic(
+        results=[], operands=[after, merged, output, symbol],
+        attributes={"inline_call": ir.UnitAttr.get(), "insert_after": ir.UnitAttr.get()},
+    ).regions[0].blocks.append()
+
+
+# Rewriting everything in place.
+
+
+def apply_patterns(handle: Handle, *names: str) -> None:
+    """Applies the pattern sets `transform.apply_patterns.<name>` together, greedily."""
+    op = transform.ApplyPatternsOp(handle)
+    with ir.InsertionPoint(op.patterns):
+        for name in names:
+            _create(f"transform.apply_patterns.{name}", [])
+
+
+def cse(handle: Handle) -> None:
+    transform.ApplyCommonSubexpressionEliminationOp(handle)
+
+
+def vectorize(function: Handle) -> Handle:
+    """Vectorizes every op of the function. Contractions are left alone: they would keep mul + add accumulators in memory."""
+    return structured.VectorizeChildrenAndApplyPatternsOp(function, disable_multi_reduction_to_contract_patterns=True).transformed
+
+
+def hoist_subsets(loop_handle: Handle) -> None:
+    """Keeps what a loop reads and writes at one place in registers across its iterations."""
+    loop.HoistLoopInvariantSubsetsOp(loop_handle)
+
+
+def dead_symbols(module: Handle) -> Handle:
+    """Drops the inlined functions: a leftover one would not legalize. Handles into the module are gone after it."""
+    return transform.ApplyRegisteredPassOp(any_op(), module, "symbol-dce").result
+
+
+# IREE's own.
+
+
+def populate_workgroup_count(forall: Handle) -> None:
+    _create("transform.iree.populate_workgroup_count_region_using_num_threads_slice", [forall])
+
+
+def crop_into(slice_handle: Handle, forall: Handle) -> Handle:
+    """Moves an `extract_slice` of the forall's result into the forall. Handles to what is inside are gone after it."""
+    return _create("transform.iree.fuse_extract_slice_into_forall", [slice_handle, forall], 1)[0]
+
+
+def eliminate_empty_tensors(function: Handle) -> None:
+    _create("transform.iree.eliminate_empty_tensors", [function])
+
+
+def bufferize(function: Handle) -> Handle:
+    return _create("transform.iree.bufferize", [function], 1)[0]
+
+
+def bufferize_gpu(function: Handle) -> Handle:
+    """As `bufferize`, with temporaries in workgroup memory."""
+    return _create("transform.iree.bufferize", [function], 1, target_gpu=ir.UnitAttr.get())[0]
+
+
+def forall_to_workgroup(function: Handle) -> None:
+    _create("transform.iree.forall_to_workgroup", [function])
+
+
+def map_to_threads(function: Handle, workgroup_size: int, subgroup_size: int) -> None:
+    """Turns warp, lane and thread foralls into code by thread id, with a barrier after each that others may read from."""
+    _create(
+        "transform.iree.map_nested_forall_to_gpu_threads", [function],
+        workgroup_dims=ir.DenseI64ArrayAttr.get([workgroup_size, 1, 1]),
+        subgroup_size=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), subgroup_size),
+    )  # fmt: skip
+
+
+def eliminate_barriers(function: Handle) -> Handle:
+    return _create("transform.iree.eliminate_gpu_barriers", [function], 1)[0]
+
+
+def dump(handle: Handle, name: str) -> None:
+    """Prints the payload at this point, while a schedule is being worked on."""
+    transform.PrintOp(target=handle, name=name)

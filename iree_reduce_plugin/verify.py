@@ -1,0 +1,164 @@
+"""Whether a tuning can be compiled for a problem and a target. IREE checks almost none of this: it returns wrong sums instead.
+
+A tuning's own contradictions are found by `Tuning` and `Tuning.resolve`; here are the limits of the target, of the strategy, and of
+what this package does so far. Every refusal is one line with the field, the value, the limit and what to change.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .errors import InputError, check
+from .job import STRATEGIES
+from .layout import Layout
+from .problem import Problem
+from .targets import Target, find_target
+from .tuning import Tuning
+
+# 32-bit registers a lane. IREE's compile time explodes with more, and at 8 waves a SIMD the hardware has 64 to give.
+MAX_ACCUMULATOR_REGISTERS = 128
+MAX_LOAD_REGISTERS = 512
+# The CPU builder keeps the accumulators of one row on the stack and in the first two cache levels.
+MAX_CPU_ACCUMULATOR_BYTES = 256 * 1024
+MAX_CPU_STEP = 1 << 20
+MAX_CPU_THREAD_ROWS = 1 << 16
+
+
+def verify(
+    tuning: object,
+    shape: tuple[int, ...],
+    dtype: object = "f32",
+    op: str = "sum",
+    axis: int | tuple[int, ...] | None = -1,
+    target: str = "cpu",
+    strategy: str = "subgroup",
+) -> Tuning:
+    """The full form of a tuning that fits; TuningError or InputError for one that does not. Nothing is compiled.
+
+    tuning: anything that `Tuning.parse` takes.
+
+    >>> tuning = {"reduction": [0, 256], "lane_basis": [[4, 16], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]}
+    >>> full = verify(tuning, (4, 4096), target="gfx942")
+    >>> full.workgroup, full.thread, full.workgroup_size
+    ((4, 0), (1, 4), (256, 1, 1))
+    >>> verify({"reduction": [1024], "subgroup_size": 48}, (4096,))
+    Traceback (most recent call last):
+        ...
+    iree_reduce_plugin.errors.TuningError: lane_basis: 48 lanes along the reduced loop is not a power of two, \
+and lanes combine as a binary tree: use 32 or 64
+    """
+    return verify_problem(Tuning.parse(tuning), Problem.of(shape, dtype, op, axis), find_target(target), strategy)
+
+
+def verify_problem(tuning: Tuning, problem: Problem, target: Target, strategy: str = "subgroup") -> Tuning:
+    """As `verify`, for a problem and a target that exist already; everything that compiles calls it.
+
+    Where nothing is left to reduce (K = 1, or an empty array) the tuning has no meaning, and comes back as it is.
+    """
+    check_supported(problem, target, strategy)
+    check(
+        strategy != "default",
+        "strategy 'default' is IREE without a tuning: leave the tuning out, or use strategy 'subgroup' or 'iree'",
+    )
+    full = tuning.resolve(problem)
+    if problem.columns == 1 or problem.is_empty:
+        return full
+    layout = Layout.of(problem, full)
+    if target.is_gpu:
+        _check_gpu(full, layout, problem, target)
+    else:
+        _check_cpu(full, layout, problem)
+    if strategy == "iree":
+        _check_iree(full, layout)
+    return full
+
+
+def check_supported(problem: Problem, target: Target, strategy: str = "subgroup") -> None:
+    """InputError for what this package does not do (yet), whatever the tuning.
+
+    >>> from iree_reduce_plugin.targets import TARGETS
+    >>> check_supported(Problem.of((4, 4096), axis=0), TARGETS["cpu"])
+    Traceback (most recent call last):
+        ...
+    iree_reduce_plugin.errors.InputError: axis 0 of a 4x4096 array is not the innermost in memory: not supported yet; \
+reduce the last axes, or pass a copy that has them last, e.g. numpy.ascontiguousarray(numpy.moveaxis(x, 0, -1))
+    """
+    check(strategy in STRATEGIES, f"strategy {strategy!r} is not known: use one of {', '.join(STRATEGIES)}", InputError)
+    check(
+        strategy != "iree" or target.is_gpu,
+        f"strategy 'iree' is for GPU targets, and {target.name} is not one: use strategy 'subgroup' or 'default', or target gfx942",
+        InputError,
+    )
+    if not problem.is_empty and not problem.reduces_inner:
+        one = len(problem.axes) == 1
+        source, goal = (problem.axes[0], -1) if one else (problem.axes, tuple(range(-len(problem.axes), 0)))
+        raise InputError(
+            f"{'axis' if one else 'axes'} {source} of a {'x'.join(map(str, problem.shape))} array "
+            f"{'is' if one else 'are'} not the innermost in memory: not supported yet; reduce the last axes, "
+            f"or pass a copy that has them last, e.g. numpy.ascontiguousarray(numpy.moveaxis(x, {source}, {goal}))"
+        )
+
+
+def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -> None:
+    sizes, threads, memory = target.subgroup_sizes or (), target.max_threads or 0, target.shared_memory or 0
+    check(
+        layout.subgroup_size in sizes,
+        f"subgroup_size {layout.subgroup_size} is not one that {target.name} has: use {' or '.join(map(str, sizes))}, "
+        "and a lane_basis of that product",
+    )
+    check(
+        layout.workgroup_size <= threads,
+        f"workgroup_size {layout.workgroup_size} is above the {threads} threads of a workgroup on {target.name}: "
+        f"use at most {threads // layout.subgroup_size} subgroups",
+    )
+    words = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
+    check(
+        words <= MAX_ACCUMULATOR_REGISTERS,
+        f"thread {list(full.thread or ())}: {layout.accumulators} {problem.accumulator.name} accumulators a lane fill {words} registers, "
+        f"above {MAX_ACCUMULATOR_REGISTERS}: use fewer elements, with more subgroups or a smaller tile",
+    )
+    loads = math.ceil(layout.accumulators * layout.unroll * problem.input.bytes / 4)
+    check(
+        loads <= MAX_LOAD_REGISTERS,
+        f"partial_reduction {full.reduction_tile[-1]}: {layout.unroll} steps at a time load {loads} registers a lane, "
+        f"above {MAX_LOAD_REGISTERS}: use a tile of at most {full.reduction_tile[-1] * MAX_LOAD_REGISTERS // loads}",
+    )
+    check(
+        layout.shared_memory_bytes <= memory,
+        f"workgroup {list(full.workgroup or ())}: {layout.row_tile} rows x {layout.columns.subgroups} subgroups x "
+        f"{layout.accumulator_bytes} bytes are {layout.shared_memory_bytes} bytes of shared memory, "
+        f"above the {memory} of {target.name}: use fewer rows a workgroup",
+    )
+
+
+def _check_cpu(full: Tuning, layout: Layout, problem: Problem) -> None:
+    size = layout.columns.size
+    most = MAX_CPU_ACCUMULATOR_BYTES // layout.accumulator_bytes
+    factors = f"{layout.columns.subgroups} subgroups x {layout.columns.lanes} lanes x {layout.columns.elements} elements"
+    check(
+        size <= most,
+        f"partial_reduction {full.reduction_tile[-1]}: {factors} = {size} {problem.accumulator.name} accumulators are "
+        f"{size * layout.accumulator_bytes} bytes, above the {MAX_CPU_ACCUMULATOR_BYTES} that stay in a core's cache: "
+        f"use at most {most} accumulators",
+    )
+    check(
+        size * layout.unroll <= MAX_CPU_STEP,
+        f"partial_reduction {full.reduction_tile[-1]} is above {MAX_CPU_STEP}, the most that a step takes on the cpu: use a smaller tile",
+    )
+    check(
+        layout.thread_rows <= MAX_CPU_THREAD_ROWS,
+        f"thread {list(full.thread or ())}: {layout.thread_rows} rows a lane is above {MAX_CPU_THREAD_ROWS}: "
+        f"use a workgroup of at most {MAX_CPU_THREAD_ROWS * layout.row_lanes * layout.row_subgroups} rows",
+    )
+
+
+def _check_iree(full: Tuning, layout: Layout) -> None:
+    """IREE's VectorDistribute re-lays the subgroups' partials over the lanes along K; those that find no lane are dropped, silently."""
+    subgroups, lanes = layout.columns.subgroups, layout.columns.lanes
+    needed = 1 << (subgroups - 1).bit_length()
+    check(
+        lanes >= needed,
+        f"lane_basis {[list(entries) for entries in full.lane_basis or ()]}: with {lanes} lanes and {subgroups} subgroups along the "
+        f"reduced loop strategy 'iree' returns wrong results: it needs at least {needed} lanes there; "
+        "use them, fewer subgroups, or strategy 'subgroup'",
+    )
