@@ -20,9 +20,9 @@ from __future__ import annotations
 from iree.compiler import ir
 
 from ..job import Job
-from ..mlir import scalar_attribute
+from ..mlir import DYNAMIC, scalar_attribute
 from . import transform_ops as t
-from .gpu_combine import ragged_slot, write_combine
+from .gpu_combine import cropped_rows, write_combine
 from .gpu_loads import write_loads
 
 GENERIC = "linalg.generic"
@@ -59,6 +59,7 @@ class GpuSchedule:
     def lower(self, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
         """The whole lowering of the function that holds the reduction."""
         self.function, self.module = function, module
+        self.source = t.operand(reduction, 0)
         if self.padded:
             reduction = self.whole_tiles(reduction)
         reduction, fill, workgroups = self.workgroup(reduction)
@@ -107,15 +108,15 @@ class GpuSchedule:
         if self.flat:
             t.label(reduction, STEP)
             return
-        step, lane = t.split_reduction(reduction, self.layout.columns.size, self.k, inner_parallel=True)
-        t.label(step, STEP)
+        _, lane = t.split_reduction(reduction, self.layout.columns.size, self.k, inner_parallel=True)
         if self.subgroups > 1:
-            lane, subgroup = t.split_reduction(lane, self.subgroups, self.k, inner_parallel=False)
-            t.label(subgroup, SUBGROUP)
-        t.label(lane, LANE)
+            t.split_reduction(lane, self.subgroups, self.k, inner_parallel=False)
         t.apply_patterns(self.function, "iree.bubble_expand", "tensor.reassociative_reshape_folding", "canonicalization")
+        stages = [STEP, LANE] + [SUBGROUP] * (self.subgroups > 1) + [EPILOGUE] * self.epilogue
+        for op, stage in zip(t.split(t.find(self.function, GENERIC), len(stages)), stages, strict=True):  # in program order
+            t.label(op, stage)
         if self.layout.column_tail and self.layout.full_steps:
-            whole, rest = t.split_after(self.find(STEP), self.k, self.layout.full_steps)
+            _, rest = t.split_after(self.find(STEP), self.k, self.layout.full_steps)
             t.label(rest, LAST_STEP)
             t.apply_patterns(self.function, "tensor.merge_consecutive_insert_extract_slice", "canonicalization")
         elif self.layout.column_tail:
@@ -160,9 +161,8 @@ class GpuSchedule:
                 self._inline_load("load", step, [t.operand(t.producer(step, 0), 1)])
 
     def _inline_load(self, name: str, step: t.Handle, counter: list[t.ValueHandle]) -> None:
-        source = t.operand(t.find(self.function, "tensor.pad"), 0)
         piece = t.producer(step, 0)
-        t.inline(name, [source, *counter], t.result(piece), piece, self.module)
+        t.inline(name, [self.source, *counter], t.result(piece), piece, self.module)
 
     def merge(self, fill: t.Handle) -> None:
         rows = max(1, self.layout.row_tile // self.layout.workgroup_size)
@@ -187,9 +187,15 @@ class GpuSchedule:
         lane = self.find(LANE)
         inputs = [t.operand(lane, 0)]
         if self.layout.column_tail:
-            last = self.find(LAST_STEP)
-            inputs = [t.operand(last, 1), *inputs]
-        t.inline("combine", [*inputs, t.operand(lane, 1)], t.result(lane), lane, self.module)
+            inputs = [t.operand(t.producer(lane, 0), 1), *inputs]  # the accumulators before the last step
+        left = cropped_rows(self.layout)
+        if left is None:
+            slot = t.operand(t.producer(lane, 1), 1)  # where the fill would write: a start value there would race with the partial
+            t.inline("combine", [*inputs, slot], t.result(lane), lane, self.module)
+        else:
+            crop = t.consumers(lane)
+            size = [t.operand(crop, 1)] if left == DYNAMIC else []
+            t.inline("combine", [*inputs, *size], t.result(crop), crop, self.module)
 
     def vectors(self) -> t.Handle:
         function = t.vectorize(self.function)

@@ -9,42 +9,54 @@ from __future__ import annotations
 import functools
 
 from iree.compiler import ir
-from iree.compiler.dialects import arith, gpu, scf, vector
+from iree.compiler.dialects import arith, gpu, scf, tensor, vector
 
 from ..layout import Layout
-from ..mlir import DYNAMIC, binary, index, read, tensor_type, vector_type, write
+from ..mlir import DYNAMIC, binary, element_type, index, read, tensor_type, vector_type, write
 from ..problem import Problem
 from .functions import apply, column_lane, first_column, function, thread_id
 
 
 def write_combine(module: ir.Module, problem: Problem, layout: Layout) -> None:
-    """Writes `@combine([before,] accumulators, slot) -> slot`.
+    """Writes `@combine([before,] accumulators, slot) -> partial`.
 
-    accumulators: tensor<[rows x] [1 x] E>, slot: tensor<[rows] [x 1]>; the 1 is the subgroup, there when S > 1. `before`, there
+    accumulators: tensor<[rows x] [1 x] E>, partial: tensor<[rows] [x 1]>; the 1 is the subgroup, there when S > 1. `before`, there
     when K has a tail, are the accumulators as they stood before the last step: columns past K keep them, so that no neutral
-    element is needed whatever the step computes. Without S the rows of `slot` may be fewer than the tile's, at the last workgroup.
+    element is needed whatever the step computes. `slot` is the tensor that the partial is written into; where the partial is the
+    result itself and its rows are cropped, it is the number of rows left (nothing, if that is a constant).
     """
     element = problem.accumulator
     outer = ([layout.thread_rows] if layout.rows else []) + ([1] if layout.columns.subgroups > 1 else [])
     held = [*outer, layout.columns.elements]
-    slot_shape = [DYNAMIC] if ragged_slot(layout) else outer
-    accumulators, slot_type = tensor_type(held, element), tensor_type(slot_shape, element)
-    inputs = [accumulators] * (1 + layout.column_tail) + [slot_type]
-    with function(module, "combine", inputs, slot_type) as body:
-        *before, after, slot = body.arguments
+    left = cropped_rows(layout)
+    accumulators = tensor_type(held, element)
+    partial_type = tensor_type(outer if left is None else [left], element)
+    slot = [partial_type] if left is None else [ir.IndexType.get()] if left == DYNAMIC else []
+    with function(module, "combine", [accumulators] * (1 + layout.column_tail) + slot, partial_type) as body:
+        before, rest = body.arguments[: layout.column_tail], body.arguments[layout.column_tail :]
         zero, thread = index(0), thread_id()
-        value = read(after, [zero] * len(held), held, element)
+        value = read(rest[0], [zero] * len(held), held, element)
         if before:
             old = read(before[0], [zero] * len(held), held, element)
             value = arith.SelectOp(_inside(layout, held, thread), value, old).result
         totals = [_lanes(problem, layout, _fold(problem, value, row, held)) for row in range(layout.thread_rows)]
         partial = vector.FromElementsOp(vector_type(outer, element), totals).result
-        body.give(_store(layout, partial, slot, thread, outer))
+        if left is None:
+            body.give(_store(layout, partial, rest[1], thread, outer))
+        else:
+            target = tensor.EmptyOp([left if left != DYNAMIC else rest[1]], element_type(element)).result
+            body.give(_store_cropped(layout, partial, target, thread))
 
 
-def ragged_slot(layout: Layout) -> bool:
-    """Whether the partial is the result itself and the last workgroup has fewer rows than the tile."""
-    return layout.row_tail and layout.columns.subgroups == 1 and not layout.has_epilogue
+def cropped_rows(layout: Layout) -> int | None:
+    """Rows of the partial where it is the result itself, cropped to the array: a constant, DYNAMIC, or None where it is not.
+
+    It is a constant where a thread's first row is: one workgroup, and neither lanes nor subgroups along the rows.
+    """
+    if layout.rows is None or not layout.row_tail or layout.merges:
+        return None
+    alone = layout.workgroups == layout.row_lanes == layout.row_subgroups == 1
+    return layout.rows.extent if alone else DYNAMIC
 
 
 def _inside(layout: Layout, held: list[int], thread: ir.Value) -> ir.Value:
@@ -74,16 +86,17 @@ def _lanes(problem: Problem, layout: Layout, value: ir.Value) -> ir.Value:
     return gpu.SubgroupReduceOp(value, reduction, cluster_size=layout.columns.lanes).result
 
 
+def _first_lane(layout: Layout, thread: ir.Value) -> ir.Value:
+    """Whether the thread is the first of its lanes along the reduced loop, the one that writes."""
+    lane = apply(column_lane(layout, ir.AffineSymbolExpr.get(0)), [thread])
+    return arith.CmpIOp(arith.CmpIPredicate.eq, lane, index(0)).result
+
+
 def _store(layout: Layout, partial: ir.Value, slot: ir.Value, thread: ir.Value, outer: list[int]) -> ir.Value:
     indices = [index(0)] * len(outer)
     if layout.columns.lanes == 1:
-        return write(partial, slot, indices, in_bounds=not ragged_slot(layout))
-    lane = apply(column_lane(layout, ir.AffineSymbolExpr.get(0)), [thread])
-    first = arith.CmpIOp(arith.CmpIPredicate.eq, lane, index(0)).result
-    if ragged_slot(layout):  # one masked store, where a branch around a store of unknown size would be scalar
-        mask = vector.BroadcastOp(ir.VectorType.get(outer, first.type), first).result
-        return write(partial, slot, indices, in_bounds=False, mask=mask)
-    branch = scf.IfOp(first, [slot.type], has_else=True)
+        return write(partial, slot, indices, in_bounds=True)
+    branch = scf.IfOp(_first_lane(layout, thread), [slot.type], has_else=True)
     with ir.InsertionPoint(branch.then_block):
         scf.YieldOp([write(partial, slot, indices, in_bounds=True)])
     with ir.InsertionPoint(branch.else_block):
@@ -91,3 +104,10 @@ def _store(layout: Layout, partial: ir.Value, slot: ir.Value, thread: ir.Value, 
     return branch.results[0]
 
 
+def _store_cropped(layout: Layout, partial: ir.Value, target: ir.Value, thread: ir.Value) -> ir.Value:
+    """One masked store, where a branch around a store of unknown size would be scalar."""
+    mask = None
+    if layout.columns.lanes > 1:
+        first = _first_lane(layout, thread)
+        mask = vector.BroadcastOp(ir.VectorType.get([layout.thread_rows], first.type), first).result
+    return write(partial, target, [index(0)], in_bounds=False, mask=mask)

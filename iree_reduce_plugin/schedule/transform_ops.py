@@ -218,7 +218,7 @@ def populate_workgroup_count(forall: Handle) -> None:
 
 def crop_into(slice_handle: Handle, forall: Handle) -> Handle:
     """Moves an `extract_slice` of the forall's result into the forall. Handles to what is inside are gone after it."""
-    return _create("transform.iree.fuse_extract_slice_into_forall", [slice_handle, forall], 1)[0]
+    return _create("transform.iree.fuse_extract_slice_into_forall", [forall, slice_handle], 1)[0]
 
 
 def eliminate_empty_tensors(function: Handle) -> None:
