@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from iree.compiler import ir
-from iree.compiler.dialects import func, linalg, tensor
+from iree.compiler.dialects import flow, func, linalg, tensor
 
 from .job import Job
 from .mlir import affine_map, binary, cast, constant, element_type, tensor_type
@@ -31,8 +31,17 @@ def build_dispatch(job: Job) -> ir.Module:
 
         @func.FuncOp.from_py_func(source, name="reduce")
         def reduce(x: ir.Value) -> ir.Value:
-            value = _reduction(problem, x, rows) if columns else x
-            return _epilogue(problem, value, rows, reduced=bool(columns))
+            if not columns:
+                return _epilogue(problem, x, rows, reduced=False)
+            if not problem.has_epilogue:
+                return _reduction(problem, x, rows)
+            if job.strategy == "default":
+                return _epilogue(problem, _reduction(problem, x, rows), rows, reduced=True)
+            # IREE would put the epilogue of a 1-D reduction into a dispatch of its own.
+            region = flow.DispatchRegionOp([tensor_type(rows, problem.result)], [], [])
+            with ir.InsertionPoint(region.body.blocks.append()):
+                flow.ReturnOp([_epilogue(problem, _reduction(problem, x, rows), rows, reduced=True)])
+            return region.results[0]
 
     if job.strategy == "iree" and job.tuning is not None:
         _attach(module, job.tuning.to_attribute("current"))

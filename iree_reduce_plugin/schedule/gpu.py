@@ -18,11 +18,13 @@ Source of the form: IREE PR #19596 (partial reductions across subgroups), writte
 from __future__ import annotations
 
 from iree.compiler import ir
+from iree.compiler.dialects import tensor
 
 from ..job import Job
-from ..mlir import DYNAMIC, scalar_attribute
+from ..mlir import DYNAMIC, element_type, scalar_attribute, tensor_type
 from . import transform_ops as t
 from .gpu_combine import cropped_rows, write_combine
+from .functions import function
 from .gpu_loads import write_loads
 
 GENERIC = "linalg.generic"
@@ -55,6 +57,13 @@ class GpuSchedule:
             write_combine(module, self.problem, self.layout)
         if self.padded:
             write_loads(module, self.problem, self.layout)
+        if self.epilogue and self.layout.row_tail:
+            rows = [self.layout.workgroups * self.layout.row_tile]
+            totals, results = tensor_type(rows, self.problem.accumulator), tensor_type(rows, self.problem.result)
+            with function(module, "whole", [totals], totals) as body:
+                body.give(body.arguments[0])
+            with function(module, "blank", [], results) as body:
+                body.give(tensor.EmptyOp(rows, element_type(self.problem.result)).result)
 
     def lower(self, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
         """The whole lowering of the function that holds the reduction."""
@@ -66,7 +75,7 @@ class GpuSchedule:
         self.steps(reduction)
         lane, chain = self.subgroup_basis()
         lane, chain = self.lane_basis(lane, chain)
-        self.step_loop(chain)
+        self.step_loop(lane, chain)
         if self.layout.merges:
             self.merge(fill)
         if self.layout.row_tail:
@@ -84,7 +93,14 @@ class GpuSchedule:
             dimensions, multiples = [*dimensions, self.k], [*multiples, self.layout.columns.size]
         zero = scalar_attribute(0, self.problem.input)
         start = scalar_attribute(self.problem.start, self.problem.accumulator)
-        padded, _ = t.pad(reduction, dimensions, multiples, [zero, start])
+        padded = t.pad(reduction, dimensions, multiples, [zero, start])
+        if self.epilogue and self.layout.row_tail:
+            result = scalar_attribute(0, self.problem.result)
+            whole = t.pad(self.find(EPILOGUE), [0], [self.layout.row_tile], [start, result])
+            # Padding has cropped the reduction's result and padded it again: the uncropped one takes its place.
+            for name, inputs, operand in (("whole", [t.result(padded)], 0), ("blank", [], 1)):
+                pad = t.producer(whole, operand)
+                t.inline(name, inputs, t.result(pad), pad, self.module)
         t.apply_patterns(self.function, "iree.fold_fill_into_pad", "canonicalization")
         return padded
 
@@ -129,10 +145,11 @@ class GpuSchedule:
         """Gives the op that makes the partials, and what it is computed from: its start, the steps (last first), their start."""
         lane = self.find(STEP if self.flat else LANE)
         first = self.find(STEP if self.layout.full_steps else LAST_STEP)
-        chain = [] if self.flat else [t.producer(lane, 1)]
-        if self.layout.column_tail and self.layout.full_steps:
-            chain.append(self.find(LAST_STEP))
-        chain += [t.producer(first, 1)] if self.flat else [first, t.producer(first, 1)]
+        if self.flat:
+            chain = [t.producer(lane, 1)]
+        else:
+            both = [self.find(LAST_STEP), first] if self.layout.column_tail and self.layout.full_steps else [first]
+            chain = [t.producer(lane, 1), *both, t.producer(first, 1)]
         sizes = [self.layout.row_lanes * self.layout.thread_rows] * self.k + [1] * (self.subgroups > 1)
         return self._distribute("warp", lane, sizes, chain) if sizes else (lane, chain)
 
@@ -147,15 +164,12 @@ class GpuSchedule:
         chain, _ = t.fuse(chain, loop)
         return lane, chain
 
-    def step_loop(self, chain: list[t.Handle]) -> None:
-        last_index = 0 if self.flat else 1
+    def step_loop(self, lane: t.Handle, chain: list[t.Handle]) -> None:
+        steps = [lane] if self.flat else chain[1:-1]  # last first
         if self.layout.column_tail:
-            if self.padded:
-                self._inline_load("load_last", chain[last_index], [])
-            last_index += 1
+            self._inline_load("load_last", steps[0], [])
         if self.layout.full_steps:
-            step = chain[last_index]
-            step, _ = t.tile_to_for(step, [0] * self.k + [1])
+            step, _ = t.tile_to_for(steps[-1], [0] * self.k + [1])
             if self.padded:
                 # Tiling has just made this slice: its one offset that is not a constant is the loop's counter.
                 self._inline_load("load", step, [t.operand(t.producer(step, 0), 1)])

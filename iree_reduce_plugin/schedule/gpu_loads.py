@@ -56,13 +56,11 @@ def _source_type(problem: Problem) -> ir.Type:
 
 
 def _held(layout: Layout) -> list[int]:
-    """Shape of what a thread holds of one step: [rows], the step, [the subgroup], elements."""
-    return [
-        *([layout.thread_rows] if layout.rows else []),
-        1,
-        *([1] if layout.columns.subgroups > 1 else []),
-        layout.columns.elements,
-    ]
+    """Shape of what a thread holds of one step: [rows], the step, [the subgroup], elements; for one column a step, [rows], the step."""
+    rows = [layout.thread_rows] if layout.rows else []
+    if layout.columns.size == 1:
+        return [*rows, 1]
+    return [*rows, 1, *([1] if layout.columns.subgroups > 1 else []), layout.columns.elements]
 
 
 def _rows(layout: Layout, thread: ir.Value) -> list[list[ir.Value]]:

@@ -147,12 +147,12 @@ def split_after(handle: Handle, dimension: int, size: int) -> tuple[Handle, Hand
     return first, rest
 
 
-def pad(handle: Handle, dimensions: Sequence[int], multiples: Sequence[int], values: Sequence[ir.Attribute]) -> tuple[Handle, Handle]:
-    """Pads the op's loops to multiples: (padded op, its `tensor.pad`s)."""
+def pad(handle: Handle, dimensions: Sequence[int], multiples: Sequence[int], values: Sequence[ir.Attribute]) -> Handle:
+    """Pads the op's loops to multiples; `values` fill up its operands."""
     op = structured.PadOp(
         handle, pad_to_multiple_of=list(multiples), padding_dimensions=list(dimensions), padding_values=list(values), copy_back_op="none"
     )
-    return op.padded, op.pad
+    return op.padded
 
 
 def peel(handle: Handle) -> Handle:
