@@ -68,7 +68,7 @@ class GpuSchedule:
     def lower(self, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
         """The whole lowering of the function that holds the reduction."""
         self.function, self.module = function, module
-        self.source = t.operand(reduction, 0)
+        self.source = t.producer(reduction, 0)
         if self.padded:
             reduction = self.whole_tiles(reduction)
         reduction, fill, workgroups = self.workgroup(reduction)
@@ -98,9 +98,10 @@ class GpuSchedule:
             result = scalar_attribute(0, self.problem.result)
             whole = t.pad(self.find(EPILOGUE), [0], [self.layout.row_tile], [start, result])
             # Padding has cropped the reduction's result and padded it again: the uncropped one takes its place.
-            for name, inputs, operand in (("whole", [t.result(padded)], 0), ("blank", [], 1)):
-                pad = t.producer(whole, operand)
-                t.inline(name, inputs, t.result(pad), pad, self.module)
+            with t.foreach(t.producer(whole, 0)) as pad:
+                t.inline("whole", [t.result(padded)], t.result(pad), pad, self.module)
+            with t.foreach(t.producer(whole, 1)) as pad:
+                t.inline("blank", [], t.result(pad), pad, self.module)
         t.apply_patterns(self.function, "iree.fold_fill_into_pad", "canonicalization")
         return padded
 
@@ -167,16 +168,18 @@ class GpuSchedule:
     def step_loop(self, lane: t.Handle, chain: list[t.Handle]) -> None:
         steps = [lane] if self.flat else chain[1:-1]  # last first
         if self.layout.column_tail:
-            self._inline_load("load_last", steps[0], [])
+            self._inline_load("load_last", steps[0])
         if self.layout.full_steps:
             step, _ = t.tile_to_for(steps[-1], [0] * self.k + [1])
             if self.padded:
-                # Tiling has just made this slice: its one offset that is not a constant is the loop's counter.
-                self._inline_load("load", step, [t.operand(t.producer(step, 0), 1)])
+                self._inline_load("load", step)
 
-    def _inline_load(self, name: str, step: t.Handle, counter: list[t.ValueHandle]) -> None:
-        piece = t.producer(step, 0)
-        t.inline(name, [self.source, *counter], t.result(piece), piece, self.module)
+    def _inline_load(self, name: str, step: t.Handle) -> None:
+        """Puts the load in the place of the slice that the step reads."""
+        with t.foreach(t.producer(step, 0)) as piece:
+            # Tiling has just made the slice of `@load`: its one offset that is not a constant is the loop's counter.
+            counter = [t.operand(piece, 1)] if name == "load" else []
+            t.inline(name, [t.result(self.source), *counter], t.result(piece), piece, self.module)
 
     def merge(self, fill: t.Handle) -> None:
         rows = max(1, self.layout.row_tile // self.layout.workgroup_size)
@@ -198,18 +201,18 @@ class GpuSchedule:
         t.apply_patterns(self.function, "tensor.fold_tensor_empty", "tensor.merge_consecutive_insert_extract_slice", "canonicalization")
 
     def combine(self) -> None:
-        lane = self.find(LANE)
-        inputs = [t.operand(lane, 0)]
-        if self.layout.column_tail:
-            inputs = [t.operand(t.producer(lane, 0), 1), *inputs]  # the accumulators before the last step
-        left = cropped_rows(self.layout)
-        if left is None:
-            slot = t.operand(t.producer(lane, 1), 1)  # where the fill would write: a start value there would race with the partial
-            t.inline("combine", [*inputs, slot], t.result(lane), lane, self.module)
-        else:
-            crop = t.consumers(lane)
-            size = [t.operand(crop, 1)] if left == DYNAMIC else []
-            t.inline("combine", [*inputs, *size], t.result(crop), crop, self.module)
+        with t.foreach(self.find(LANE)) as lane:
+            inputs = [t.operand(lane, 0)]
+            if self.layout.column_tail:
+                inputs = [t.operand(t.producer(lane, 0), 1), *inputs]  # the accumulators before the last step
+            left = cropped_rows(self.layout)
+            if left is None:
+                slot = t.operand(t.producer(lane, 1), 1)  # where the fill would write: a start value there would race with the partial
+                t.inline("combine", [*inputs, slot], t.result(lane), lane, self.module)
+            else:
+                crop = t.consumers(lane)
+                size = [t.operand(crop, 1)] if left == DYNAMIC else []
+                t.inline("combine", [*inputs, *size], t.result(crop), crop, self.module)
 
     def vectors(self) -> t.Handle:
         function = t.vectorize(self.function)

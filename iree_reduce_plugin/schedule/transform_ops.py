@@ -91,7 +91,10 @@ def result(handle: Handle) -> ValueHandle:
 
 @contextmanager
 def foreach(handle: Handle) -> Iterator[Handle]:
-    """A loop over the ops of `handle`; gives the handle to the one at hand."""
+    """A loop over the ops of `handle`; gives the handle to the one at hand.
+
+    Handles to values are made in such a body only: they end with it, and one that outlived a block argument crashes the compiler.
+    """
     op = transform.ForeachOp([], [handle])
     with ir.InsertionPoint(op.body):
         yield op.bodyTargets[0]
