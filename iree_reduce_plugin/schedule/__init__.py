@@ -7,6 +7,7 @@ from iree.compiler.dialects import transform
 
 from ..job import Job
 from . import transform_ops as t
+from .cpu import CpuSchedule
 from .gpu import GENERIC, GpuSchedule
 
 
@@ -14,7 +15,7 @@ def build_schedule(job: Job) -> ir.Module:
     """The module whose `@__kernel_config` lowers the job's reduction, in the current context."""
     module = ir.Module.create(ir.Location.unknown())
     module.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
-    schedule = GpuSchedule(job)
+    schedule = GpuSchedule(job) if job.target.is_gpu else CpuSchedule(job)
     with ir.Location.unknown():
         schedule.write_functions(module)
         with ir.InsertionPoint(module.body):

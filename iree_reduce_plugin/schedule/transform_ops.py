@@ -193,6 +193,27 @@ def apply_patterns(handle: Handle, *names: str) -> None:
             _create(f"transform.apply_patterns.{name}", [])
 
 
+def apply_inner_reduction_patterns(handle: Handle) -> None:
+    """Lowers `vector.multi_reduction` along the innermost dimension."""
+    op = transform.ApplyPatternsOp(handle)
+    strategy = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)  # InnerReduction
+    with ir.InsertionPoint(op.patterns):
+        for name in ("reorder_multi_reduction_dims", "multi_reduction_flattening", "multi_reduction_unrolling"):
+            _create(f"transform.apply_patterns.vector.{name}", [], lowering_strategy=strategy)
+        for name in ("vector.cast_away_vector_leading_one_dim", "canonicalization"):
+            _create(f"transform.apply_patterns.{name}", [])
+
+
+def apply_lowering_patterns(handle: Handle) -> None:
+    """Lowers transfers and shape changes of vectors to what LLVM takes."""
+    op = transform.ApplyPatternsOp(handle)
+    with ir.InsertionPoint(op.patterns):
+        _create("transform.apply_patterns.vector.transfer_to_scf", [], full_unroll=ir.BoolAttr.get(True))
+        for name in ("lower_shape_cast", "lower_broadcast", "lower_transfer", "lower_transpose"):
+            _create(f"transform.apply_patterns.vector.{name}", [])
+        _create("transform.apply_patterns.canonicalization", [])
+
+
 def cse(handle: Handle) -> None:
     transform.ApplyCommonSubexpressionEliminationOp(handle)
 
