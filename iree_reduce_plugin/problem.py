@@ -114,7 +114,7 @@ class Problem:
 
     @property
     def start(self) -> Any:
-        """What the accumulators start from: the identity, or +0.0 for a sum joined by 0.0.
+        """What the accumulators start from: the identity, or +0.0 for a sum that +0.0 joins.
 
         Sums that start from +0.0 equal sums from -0.0 joined by +0.0 at the end, bit for bit: the two differ in the sign of
         a zero total only, and a chain from +0.0 never reaches -0.0. So the default `initial` costs nothing.
@@ -123,9 +123,11 @@ class Problem:
 
     @property
     def epilogue_initial(self) -> Number | None:
-        """`initial` where it has to be joined after the tree, else None."""
-        neutral = self.op.default_initial is not None and self.initial == self.op.default_initial
-        return None if neutral and self._is_plus_or_one else self.initial
+        """`initial` where it has to be joined after the tree: neither the identity nor absorbed by `start`; else None."""
+        if self.initial is None or self._absorbed:
+            return None
+        identity = self.op.identity(self.accumulator)
+        return None if self.accumulator.numpy.type(self.initial).tobytes() == identity.tobytes() else self.initial
 
     @property
     def has_epilogue(self) -> bool:
@@ -134,11 +136,8 @@ class Problem:
 
     @property
     def _absorbed(self) -> bool:
-        return self.op.name == "sum" and self.accumulator.is_float and self.initial == 0 and self._is_plus_or_one
-
-    @property
-    def _is_plus_or_one(self) -> bool:
-        return self.initial is not None and math.copysign(1.0, self.initial) > 0
+        plus_zero = self.initial == 0 and math.copysign(1.0, self.initial) > 0
+        return self.op.name == "sum" and self.accumulator.is_float and plus_zero
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))

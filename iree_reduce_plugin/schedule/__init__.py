@@ -19,7 +19,7 @@ def build_schedule(job: Job) -> ir.Module:
     with ir.Location.unknown():
         schedule.write_functions(module)
         with ir.InsertionPoint(module.body):
-            entry = transform.NamedSequenceOp("__kernel_config", [t.any_op()], [], arg_attrs=[{"transform.consumed": ir.UnitAttr.get()}])
+            entry = transform.NamedSequenceOp("__kernel_config", [t.any_op()], [], arg_attrs=[{"transform.readonly": ir.UnitAttr.get()}])
         with ir.InsertionPoint(entry.body):
             with t.foreach(t.find(entry.bodyTarget, GENERIC, "reduction")) as reduction:
                 function = t.parent(reduction, "func.func")

@@ -15,6 +15,7 @@ from iree.compiler import ir
 from ..job import Job
 from . import transform_ops as t
 from .cpu_combine import write_combine
+from .start import inline_start, write_start
 
 GENERIC, EPILOGUE = "linalg.generic", "epilogue"
 REGISTER_BYTES = 1024  # of accumulators kept in registers across steps
@@ -35,6 +36,7 @@ class CpuSchedule:
         self.blocked = layout.columns.size * layout.accumulator_bytes > REGISTER_BYTES
 
     def write_functions(self, module: ir.Module) -> None:
+        write_start(module, self.problem)
         write_combine(module, self.problem, self.layout)
 
     def lower(self, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
@@ -65,7 +67,8 @@ class CpuSchedule:
         return reduction
 
     def steps(self, reduction: t.Handle) -> t.Handle:
-        _, merge, loop = t.tile_reduction_to_for(reduction, [0] * self.row_dims + [self.layout.columns.size])
+        fill, merge, loop = t.tile_reduction_to_for(reduction, [0] * self.row_dims + [self.layout.columns.size])
+        inline_start(self.problem, fill, self.module)
         with t.foreach(merge) as op:
             t.inline("combine", [t.operand(op, 0), t.operand(op, 1)], t.result(op), op, self.module)
         return loop

@@ -26,6 +26,7 @@ from . import transform_ops as t
 from .gpu_combine import cropped_rows, write_combine
 from .functions import function
 from .gpu_loads import write_loads
+from .start import inline_start, write_start
 
 GENERIC = "linalg.generic"
 TIDY_SLICES = (
@@ -53,6 +54,7 @@ class GpuSchedule:
         self.flat = layout.columns.size == 1  # one column a step: nothing to split, fold or combine
 
     def write_functions(self, module: ir.Module) -> None:
+        write_start(module, self.problem)
         if not self.flat:
             write_combine(module, self.problem, self.layout)
         if self.padded:
@@ -132,6 +134,7 @@ class GpuSchedule:
         stages = [STEP, LANE] + [SUBGROUP] * (self.subgroups > 1) + [EPILOGUE] * self.epilogue
         for op, stage in zip(t.split(t.find(self.function, GENERIC), len(stages)), stages, strict=True):  # in program order
             t.label(op, stage)
+        inline_start(self.problem, t.producer(self.find(STEP), 1), self.module)
         if self.layout.column_tail and self.layout.full_steps:
             _, rest = t.split_after(self.find(STEP), self.k, self.layout.full_steps)
             t.label(rest, LAST_STEP)
@@ -219,6 +222,8 @@ class GpuSchedule:
         t.apply_patterns(function, "iree.fold_tensor_slice_into_transfer", "canonicalization")
         if self.layout.full_steps:
             t.hoist_subsets(t.find(function, "scf.for"))
+            if self.layout.unroll > 1:
+                t.unroll(t.find(function, "scf.for"), min(self.layout.unroll, self.layout.full_steps))
         t.apply_patterns(
             function,
             "iree.fold_tensor_slice_into_transfer",

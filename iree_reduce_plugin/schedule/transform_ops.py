@@ -118,11 +118,11 @@ def tile_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, Handle]:
 
 
 def tile_reduction_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, Handle, Handle]:
-    """Tiles a reduction with as many accumulators as the tile is long; gives (tiled op, op that merges them, loop)."""
+    """Tiles a reduction with as many accumulators as the tile is long; gives (their fill, op that merges them, loop)."""
     op = structured_ops.TileReductionUsingForOp(
         [any_op()], any_op(), any_op(), transform.OperationType.get("scf.for"), handle, tile_sizes=list(sizes)
     )
-    return op.split_op, op.combining_op, op.for_op
+    return op.fill_op[0], op.combining_op, op.for_op
 
 
 def fuse(handles: Sequence[Handle], loop_handle: Handle) -> tuple[list[Handle], Handle]:
