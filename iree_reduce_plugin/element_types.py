@@ -68,5 +68,6 @@ def _dtype(name: str) -> np.dtype[Any]:
     if name == "bf16":
         import ml_dtypes  # only where bf16 is really used: the import takes milliseconds
 
-        return np.dtype(ml_dtypes.bfloat16)
+        brain: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return brain
     return np.dtype(NAMES[name])

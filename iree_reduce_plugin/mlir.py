@@ -72,11 +72,17 @@ def affine_map(dims: int, results: Sequence[int]) -> ir.AffineMap:
     return ir.AffineMap.get(dims, 0, [ir.AffineDimExpr.get(r) for r in results])
 
 
+def poison(kind: ir.Type) -> ir.Value:
+    """A value that is never looked at: what a transfer in bounds would pad with, or a vector about to be filled."""
+    return ir.Operation.create("ub.poison", results=[kind], attributes={"value": ir.Attribute.parse("#ub.poison")}).result
+
+
 def read(source: ir.Value, indices: Sequence[ir.Value], shape: Sequence[int], element: ElementType) -> ir.Value:
     """`vector.transfer_read` of `shape`, known to be in bounds, along the innermost dimensions of `source`."""
-    poison = ir.Operation.create("ub.poison", results=[element_type(element)], attributes={"value": ir.Attribute.parse("#ub.poison")}).result
     minor = ir.AffineMap.get_minor_identity(len(indices), len(shape))
-    return vector.TransferReadOp(vector_type(shape, element), source, list(indices), minor, poison, [True] * len(shape)).result
+    return vector.TransferReadOp(
+        vector_type(shape, element), source, list(indices), minor, poison(element_type(element)), [True] * len(shape)
+    ).result
 
 
 def write(value: ir.Value, target: ir.Value, indices: Sequence[ir.Value], *, in_bounds: bool, mask: ir.Value | None = None) -> ir.Value:

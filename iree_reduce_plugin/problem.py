@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -156,14 +157,14 @@ def _normalise_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int,
     if axis is None:
         return tuple(range(rank))
     given = axis if isinstance(axis, tuple) else (axis,)
-    axes = tuple(np.lib.array_utils.normalize_axis_index(a, rank) if hasattr(np.lib, "array_utils") else _axis_index(a, rank) for a in given)
+    axes = tuple(_axis_index(operator.index(a), rank) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(axes))
 
 
 def _axis_index(axis: int, rank: int) -> int:
-    """NumPy 1.26 has `normalize_axis_index` in a private place only."""
+    """As `numpy.lib.array_utils.normalize_axis_index`, which NumPy 1.26 has in a private place only."""
     if not -rank <= axis < rank:
         raise np.exceptions.AxisError(axis, rank)
     return axis % rank
@@ -179,7 +180,11 @@ def _initial(initial: Number, loop_type: ElementType) -> Number:
         value = float(initial) if loop_type.is_float else int(initial)
     except (TypeError, ValueError) as e:
         raise InputError(f"initial {initial!r} is not a number") from e
-    check(loop_type.is_float or value == initial, f"initial {initial!r} is not an integer, and the accumulator is {loop_type.name}", InputError)
+    check(
+        loop_type.is_float or value == initial,
+        f"initial {initial!r} is not an integer, and the accumulator is {loop_type.name}",
+        InputError,
+    )
     if not loop_type.is_float:
         limits = np.iinfo(loop_type.numpy)
         check(limits.min <= value <= limits.max, f"initial {value} is outside {loop_type.name}: {limits.min} to {limits.max}", InputError)

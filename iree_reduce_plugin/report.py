@@ -48,8 +48,8 @@ def dispatch_entry(facts: Facts, kernel: Kernel | None) -> dict[str, Any]:
 def check_taken(job: Job, dispatches: Sequence[Facts], kernels: Mapping[str, Kernel]) -> None:
     """Raises CompileError, naming what was expected and found, unless the job's schedule shaped the one dispatch there is.
 
-    On a GPU the sizes and the workgroup count are compared with the layout's, and on ROCm the assembly's subgroup size too.
-    The CPU's schedule chooses its own workgroups, so only the lowering's name is checked there.
+    The workgroup count is the layout's on every target. On a GPU the sizes are compared too, and on ROCm what the assembly says:
+    the wave size, and the shared memory, which grows when accumulators did not stay in registers.
     """
     layout = job.layout
     if job.strategy != "subgroup" or layout is None:
@@ -57,19 +57,15 @@ def check_taken(job: Job, dispatches: Sequence[Facts], kernels: Mapping[str, Ker
     if len(dispatches) != 1:
         raise CompileError(f"IREE did not take the schedule: expected 1 dispatch, found {len(dispatches)}")
     facts = dispatches[0]
-    expected: dict[str, Any] = {"pipeline": "no_pipeline"}
-    found: dict[str, Any] = {"pipeline": facts["pipeline"]}
+    expected: dict[str, Any] = {"pipeline": "no_pipeline", "workgroup_count": [layout.workgroups, 1, 1]}
+    found: dict[str, Any] = {key: facts[key] for key in ("pipeline", "workgroup_count")}
     if job.target.is_gpu:
-        expected |= {
-            "workgroup_size": [layout.workgroup_size, 1, 1],
-            "subgroup_size": layout.subgroup_size,
-            "workgroup_count": [layout.workgroups, 1, 1],
-        }
-        found |= {key: facts[key] for key in ("workgroup_size", "subgroup_size", "workgroup_count")}
+        expected |= {"workgroup_size": [layout.workgroup_size, 1, 1], "subgroup_size": layout.subgroup_size}
+        found |= {key: facts[key] for key in ("workgroup_size", "subgroup_size")}
         kernel = kernels.get(facts["kernel"])
         if kernel is not None:
-            expected["wave size"] = layout.subgroup_size
-            found["wave size"] = kernel.subgroup_size
+            expected |= {"wave size": layout.subgroup_size, "shared memory": layout.shared_memory_bytes}
+            found |= {"wave size": kernel.subgroup_size, "shared memory": kernel.shared_memory_bytes}
     wrong = [f"{key} {expected[key]} expected, {found[key]} found" for key in expected if expected[key] != found[key]]
     if wrong:
         raise CompileError(f"IREE did not take the schedule: {facts['kernel']}: " + "; ".join(wrong))

@@ -1,11 +1,11 @@
-"""The schedule for the CPU: the tuning's summation tree on one core's vector registers.
+"""The schedule for the CPU: the tuning's summation tree on one core's vector registers. Each stage is one method:
 
-    workgroup    rows -> workgroups, one row at a time within them
-    steps        K -> steps of S * L * E columns, with as many accumulators; the last, partial step peeled off
-    combine      the accumulators -> the row's total, in the tree's order (see `cpu_combine`)
-    blocks       more accumulators than the registers hold: a step at a time, block by block
-    vectors      accumulators in registers across the steps
-    memory       buffers, and vectors lowered to what LLVM takes
+workgroup    rows -> workgroups, one row at a time within them
+steps        K -> steps of S * L * E columns, with as many accumulators; the last, partial step peeled off
+combine      the accumulators -> the row's total, in the tree's order (see `cpu_combine`)
+blocks       more accumulators than the registers hold: a step at a time, block by block
+vectors      accumulators in registers across the steps
+memory       buffers, and vectors lowered to what LLVM takes
 """
 
 from __future__ import annotations

@@ -23,12 +23,13 @@ from iree.compiler.dialects import tensor
 from ..job import Job
 from ..mlir import DYNAMIC, element_type, scalar_attribute, tensor_type
 from . import transform_ops as t
-from .gpu_combine import cropped_rows, write_combine
 from .functions import function
+from .gpu_combine import cropped_rows, write_combine
 from .gpu_loads import write_loads
 from .start import inline_start, write_start
 
 GENERIC = "linalg.generic"
+INSERT = "tensor.parallel_insert_slice"
 TIDY_SLICES = (
     "tensor.bubble_up_extract_slice",
     "tensor.merge_consecutive_insert_extract_slice",
@@ -193,15 +194,22 @@ class GpuSchedule:
             t.fuse(inner, loop)
 
     def crop(self, workgroups: t.Handle) -> None:
+        """Moves the crop of the padded result inwards, loop by loop, until it is a thread's own store that is cropped."""
         loop = t.crop_into(t.consumers(workgroups), workgroups)
         t.apply_patterns(self.function, "tensor.fold_tensor_empty")
-        inserts = 3 if not self.layout.merges else 4
-        levels = [3, 2] if not self.layout.merges else [4]
-        for level in levels:
-            insert = t.split(t.find(self.function if level > 2 else loop, "tensor.parallel_insert_slice"), level)[-1]
-            crop = t.producer(insert, 0)
-            loop = t.crop_into(crop, t.producer(crop, 0))
+        # Each loop's insert follows those of the loops inside it. With a merge stage, its loop over threads makes the result, and the
+        # loops over subgroups and lanes make the partials beside it; without one, lanes within subgroups make the result.
+        if self.layout.merges:
+            self._crop_inner(t.split(t.find(self.function, INSERT), 4)[-1])
+        else:
+            loop = self._crop_inner(t.split(t.find(self.function, INSERT), 3)[-1])
+            self._crop_inner(t.split(t.find(loop, INSERT), 2)[-1])
         t.apply_patterns(self.function, "tensor.fold_tensor_empty", "tensor.merge_consecutive_insert_extract_slice", "canonicalization")
+
+    def _crop_inner(self, insert: t.Handle) -> t.Handle:
+        """What the insert inserts is the cropped result of a loop: gives that loop, the crop now inside it."""
+        crop = t.producer(insert, 0)
+        return t.crop_into(crop, t.producer(crop, 0))
 
     def combine(self) -> None:
         with t.foreach(self.find(LANE)) as lane:

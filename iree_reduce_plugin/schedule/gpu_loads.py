@@ -11,7 +11,7 @@ from iree.compiler import ir
 from iree.compiler.dialects import tensor, vector
 
 from ..layout import Layout
-from ..mlir import element_type, index, read, tensor_type, vector_type, write
+from ..mlir import element_type, index, poison, read, tensor_type, vector_type, write
 from ..problem import Problem
 from .functions import apply, clamp, first_column, first_row, function, thread_id, workgroup_id
 
@@ -77,9 +77,7 @@ def _rows(layout: Layout, thread: ir.Value) -> list[list[ir.Value]]:
 def _gather(parts: list[ir.Value], held: list[int], problem: Problem) -> ir.Value:
     """One vector a row as the tensor that the step expects."""
     flat = [len(parts), held[-1]]
-    whole = ir.Operation.create(
-        "ub.poison", results=[vector_type(flat, problem.input)], attributes={"value": ir.Attribute.parse("#ub.poison")}
-    ).result
+    whole = poison(vector_type(flat, problem.input))
     for row, part in enumerate(parts):
         whole = vector.InsertOp(part, whole, [], [row]).result
     return _as_tensor(vector.ShapeCastOp(vector_type(held, problem.input), whole).result, held, problem)

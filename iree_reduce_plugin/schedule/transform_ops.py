@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import iree.compiler.dialects._structured_transform_ops_gen as structured_ops
 from iree.compiler import ir
@@ -17,8 +18,8 @@ from iree.compiler.dialects.transform import loop, structured
 
 from ..dispatch import STAGE
 
-Handle = ir.Value  # of operations in the payload
-ValueHandle = ir.Value  # of values in the payload
+Handle: TypeAlias = ir.Value  # of operations in the payload
+ValueHandle: TypeAlias = ir.Value  # of values in the payload
 
 
 @_ods_cext.register_operation(_Dialect)
@@ -177,7 +178,8 @@ def inline(function: str, inputs: Sequence[ValueHandle], output: ValueHandle, af
     )
     merged = transform.MergeHandlesOp(list(inputs)).result if inputs else None
     CastAndCallOp.build_generic(
-        results=[], operands=[after, merged, output, symbol],
+        results=[],
+        operands=[after, merged, output, symbol],
         attributes={"inline_call": ir.UnitAttr.get(), "insert_after": ir.UnitAttr.get()},
     ).regions[0].blocks.append()
 
