@@ -9,6 +9,8 @@ from .tuning import Tuning
 # Rows from which one workgroup a row fills the largest of our GPUs (304 compute units) by itself.
 MANY_ROWS = 304
 CPU_LANES, CPU_ELEMENTS = 16, 4
+LONG_ROW = 1 << 16  # columns from which a CPU's row gets 1024 accumulators, so that each of them adds fewer values
+CPU_WORKGROUP = 1 << 14  # elements of one CPU workgroup at most: less, and starting it shows
 LOAD_BYTES = 16
 MAX_SUBGROUPS, MAX_SUBGROUPS_OF_MANY_ROWS = 16, 4
 
@@ -17,7 +19,8 @@ def default_tuning(problem: Problem, target: Target) -> Tuning:
     """A good tuning of the problem on the target, already in full form; `Tuning()` where nothing is left to reduce.
 
     On the CPU 64 accumulators a row hide the latency of the additions and fill its vector registers; any number from 32 to 256 is as
-    fast. They are never more than K, so that even a short row has one whole step.
+    fast. They are never more than K, so that even a short row has one whole step. A long row gets 1024, for accuracy: the error of an
+    accumulator grows with the number of values it adds. A workgroup takes as many short rows as make its start cheap.
 
     On a GPU a reduction waits for memory. So each lane loads 16 bytes at a time, the widest load there is; the lanes lie along K,
     where their loads join up, and only for rows too short for all of them do several rows share a subgroup. Subgroups lie along K as
@@ -40,7 +43,11 @@ def default_tuning(problem: Problem, target: Target) -> Tuning:
 def _cpu(problem: Problem) -> Tuning:
     elements = min(CPU_ELEMENTS, _power_below(problem.columns))
     lanes = min(CPU_LANES, _power_below(problem.columns // elements))
-    return _tuning(problem, row_lanes=1, lanes=lanes, subgroups=1, elements=elements)
+    subgroups = 1
+    if problem.columns >= LONG_ROW:
+        lanes, subgroups = 64, 4
+    rows = max(1, min(CPU_WORKGROUP // problem.columns, problem.rows // 4))
+    return _tuning(problem, rows, 1, lanes, subgroups, elements)
 
 
 def _gpu(problem: Problem, target: Target) -> Tuning:
@@ -51,14 +58,14 @@ def _gpu(problem: Problem, target: Target) -> Tuning:
         lanes = subgroup_size  # there is no other loop to lie along; those past K idle
     most = min(MAX_SUBGROUPS_OF_MANY_ROWS if problem.rows >= MANY_ROWS else MAX_SUBGROUPS, (target.max_threads or 1) // subgroup_size)
     subgroups = min(most, _power_below(max(1, problem.columns // (lanes * elements))))
-    return _tuning(problem, subgroup_size // lanes, lanes, subgroups, elements)
+    return _tuning(problem, 1, subgroup_size // lanes, lanes, subgroups, elements)
 
 
-def _tuning(problem: Problem, row_lanes: int, lanes: int, subgroups: int, elements: int) -> Tuning:
-    """One thread row everywhere; the tiles follow."""
+def _tuning(problem: Problem, rows: int, row_lanes: int, lanes: int, subgroups: int, elements: int) -> Tuning:
+    """`rows` and `elements` a thread, no subgroups along the rows; the tiles follow."""
     if problem.rows == 1:
         return Tuning(thread=(elements,), lane_basis=((lanes,), (0,)), subgroup_basis=((subgroups,), (0,)))
-    return Tuning(thread=(1, elements), lane_basis=((row_lanes, lanes), (0, 1)), subgroup_basis=((1, subgroups), (0, 1)))
+    return Tuning(thread=(rows, elements), lane_basis=((row_lanes, lanes), (0, 1)), subgroup_basis=((1, subgroups), (0, 1)))
 
 
 def _power_below(n: int) -> int:
