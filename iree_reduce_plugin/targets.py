@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 from .errors import InputError
@@ -28,6 +27,11 @@ class Target:
     def is_gpu(self) -> bool:
         return self.subgroup_sizes is not None
 
+    @property
+    def ordered_clusters(self) -> bool:
+        """Whether a cluster reduction combines as a balanced tree over ascending lane bits; elsewhere its order is the driver's."""
+        return self.backend == "hip"
+
 
 def _gfx(name: str, subgroup_sizes: tuple[int, ...], registers: int, compute_units: int, shared_memory: int = 64 * 1024) -> Target:
     return Target(name, "hip", "hip", subgroup_sizes, 1024, shared_memory, registers, compute_units)
@@ -50,6 +54,8 @@ def find_target(name: str) -> Target:
     """The target of that name; InputError names the known ones, and the nearest."""
     if isinstance(name, str) and name in TARGETS:
         return TARGETS[name]
+    import difflib  # only here: every call would pay for it
+
     near = difflib.get_close_matches(str(name), TARGETS, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise InputError(f"target {name!r} is not known{hint}: use one of {', '.join(TARGETS)}")

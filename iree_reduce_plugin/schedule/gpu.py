@@ -46,7 +46,7 @@ class GpuSchedule:
         layout = job.layout
         if layout is None:
             raise ValueError("a schedule needs a tuning")
-        self.problem, self.layout = job.problem, layout
+        self.problem, self.layout, self.target = job.problem, layout, job.target
         self.row_dims = [0] if layout.rows else []
         self.k = len(self.row_dims)  # position of the reduced loop
         self.subgroups = layout.columns.subgroups
@@ -57,7 +57,7 @@ class GpuSchedule:
     def write_functions(self, module: ir.Module) -> None:
         write_start(module, self.problem)
         if not self.flat:
-            write_combine(module, self.problem, self.layout)
+            write_combine(module, self.problem, self.layout, self.target)
         if self.padded:
             write_loads(module, self.problem, self.layout)
         if self.epilogue and self.layout.row_tail:

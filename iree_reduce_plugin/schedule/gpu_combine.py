@@ -9,15 +9,17 @@ from __future__ import annotations
 import functools
 
 from iree.compiler import ir
-from iree.compiler.dialects import arith, gpu, scf, tensor, vector
+from iree.compiler.dialects import arith, scf, tensor, vector
 
 from ..layout import Layout
 from ..mlir import DYNAMIC, binary, element_type, index, read, tensor_type, vector_type, write
 from ..problem import Problem
+from ..targets import Target
 from .functions import apply, column_lane, first_column, function, thread_id
+from .gpu_lanes import combine_lanes
 
 
-def write_combine(module: ir.Module, problem: Problem, layout: Layout) -> None:
+def write_combine(module: ir.Module, problem: Problem, layout: Layout, target: Target) -> None:
     """Writes `@combine([before,] accumulators, slot) -> partial`.
 
     accumulators: tensor<[rows x] [1 x] E>, partial: tensor<[rows] [x 1]>; the 1 is the subgroup, there when S > 1. `before`, there
@@ -39,7 +41,7 @@ def write_combine(module: ir.Module, problem: Problem, layout: Layout) -> None:
         if before:
             old = read(before[0], [zero] * len(held), held, element)
             value = arith.SelectOp(_inside(layout, held, thread), value, old).result
-        totals = [_lanes(problem, layout, _fold(problem, value, row, held)) for row in range(layout.thread_rows)]
+        totals = [combine_lanes(problem, layout, target, _fold(problem, value, row, held)) for row in range(layout.thread_rows)]
         partial = vector.FromElementsOp(vector_type(outer, element), totals).result
         if left is None:
             body.give(_store(layout, partial, rest[1], thread, outer))
@@ -73,17 +75,6 @@ def _fold(problem: Problem, value: ir.Value, row: int, held: list[int]) -> ir.Va
         position = [0] * (len(held) - 1)
     elements = [vector.ExtractOp(value, [], [*position, e]).result for e in range(held[-1])]
     return functools.reduce(functools.partial(binary, problem.op.mlir(problem.accumulator)), elements)
-
-
-def _lanes(problem: Problem, layout: Layout, value: ir.Value) -> ir.Value:
-    """Combines one value a lane over the lanes along the reduced loop; all of them hold the total."""
-    if layout.columns.lanes == 1:
-        return value
-    # On ROCm a cluster reduction adds in the order of a butterfly over ascending lane bits, as data-parallel moves within the registers.
-    kind = problem.op.mlir(problem.accumulator).removeprefix("arith.")
-    name = {"addf": "add", "addi": "add", "mulf": "mul", "muli": "mul"}.get(kind, kind)
-    reduction = ir.Attribute.parse(f"#gpu<all_reduce_op<{name}>>")
-    return gpu.SubgroupReduceOp(value, reduction, cluster_size=layout.columns.lanes).result
 
 
 def _first_lane(layout: Layout, thread: ir.Value) -> ir.Value:
