@@ -252,6 +252,7 @@ class GpuSchedule:
         t.cse(function)
         t.apply_patterns(function, "canonicalization")
         function = t.eliminate_barriers(function)
+        t.apply_parallel_reduction_patterns(function)
         if self.padded:
             t.apply_patterns(function, "vector.materialize_masks")
         function = t.find(t.dead_symbols(self.module), "func.func")

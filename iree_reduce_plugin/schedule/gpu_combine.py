@@ -12,7 +12,7 @@ from iree.compiler import ir
 from iree.compiler.dialects import arith, scf, tensor, vector
 
 from ..layout import Layout
-from ..mlir import DYNAMIC, binary, element_type, index, read, tensor_type, vector_type, write
+from ..mlir import DYNAMIC, binary, element_type, index, read, tensor_type, write
 from ..problem import Problem
 from ..targets import Target
 from .functions import apply, column_lane, first_column, function, thread_id
@@ -27,27 +27,26 @@ def write_combine(module: ir.Module, problem: Problem, layout: Layout, target: T
     element is needed whatever the step computes. `slot` is the tensor that the partial is written into; where the partial is the
     result itself and its rows are cropped, it is the number of rows left (nothing, if that is a constant).
     """
-    element = problem.accumulator
-    outer = ([layout.thread_rows] if layout.rows else []) + ([1] if layout.columns.subgroups > 1 else [])
+    element, rows = problem.accumulator, [layout.thread_rows] if layout.rows else []
+    outer = [*rows, *([1] if layout.columns.subgroups > 1 else [])]
     held = [*outer, layout.columns.elements]
     left = cropped_rows(layout)
     accumulators = tensor_type(held, element)
-    partial_type = tensor_type(outer if left is None else [left], element)
-    slot = [partial_type] if left is None else [ir.IndexType.get()] if left == DYNAMIC else []
-    with function(module, "combine", [accumulators] * (1 + layout.column_tail) + slot, partial_type) as body:
-        before, rest = body.arguments[: layout.column_tail], body.arguments[layout.column_tail :]
-        zero, thread = index(0), thread_id()
-        value = read(rest[0], [zero] * len(held), held, element)
+    partial = tensor_type(outer if left is None else [left], element)
+    slot = [partial] if left is None else [ir.IndexType.get()] if left == DYNAMIC else []
+    with function(module, "combine", [accumulators] * (1 + layout.column_tail) + slot, partial) as body:
+        before, (after, *rest) = body.arguments[: layout.column_tail], body.arguments[layout.column_tail :]
+        zeros, thread = [index(0)] * len(held), thread_id()
+        values = _scalars(read(after, zeros, held, element), layout)
         if before:
-            old = read(before[0], [zero] * len(held), held, element)
-            value = arith.SelectOp(_inside(layout, held, thread), value, old).result
-        totals = [combine_lanes(problem, layout, target, _fold(problem, value, row, held)) for row in range(layout.thread_rows)]
-        partial = vector.FromElementsOp(vector_type(outer, element), totals).result
+            values = _keep_past_end(values, _scalars(read(before[0], zeros, held, element), layout), layout, thread)
+        fold = functools.partial(functools.reduce, functools.partial(binary, problem.op.mlir(element)))
+        totals = [combine_lanes(problem, layout, target, fold(row)) for row in values]
         if left is None:
-            body.give(_store(layout, partial, rest[1], thread, outer))
+            body.give(_store(totals, rest[0], layout, thread))
         else:
-            target = tensor.EmptyOp([left if left != DYNAMIC else rest[1]], element_type(element)).result
-            body.give(_store_cropped(layout, partial, target, thread))
+            cropped = tensor.EmptyOp([rest[0] if left == DYNAMIC else left], element_type(element)).result
+            body.give(_store_cropped(totals, cropped, layout, thread))
 
 
 def cropped_rows(layout: Layout) -> int | None:
@@ -61,20 +60,21 @@ def cropped_rows(layout: Layout) -> int | None:
     return layout.rows.extent if alone else DYNAMIC
 
 
-def _inside(layout: Layout, held: list[int], thread: ir.Value) -> ir.Value:
-    """Mask of the elements whose column, in the last step, lies before K."""
+def _scalars(value: ir.Value, layout: Layout) -> list[list[ir.Value]]:
+    """`[rows x] [1 x] E` as one list of E scalars a row."""
+    inner = ir.VectorType(value.type).rank - 1 - bool(layout.rows)
+    return [
+        [vector.ExtractOp(value, [], [*([row] if layout.rows else []), *[0] * inner, e]).result for e in range(layout.columns.elements)]
+        for row in range(layout.thread_rows)
+    ]
+
+
+def _keep_past_end(new: list[list[ir.Value]], old: list[list[ir.Value]], layout: Layout, thread: ir.Value) -> list[list[ir.Value]]:
+    """`new` where the column, in the last step, lies before K; `old` elsewhere."""
     left = apply(layout.columns.remainder - first_column(layout, ir.AffineSymbolExpr.get(0)), [thread])
-    bits = ir.VectorType.get(held, ir.IntegerType.get_signless(1))
-    return vector.CreateMaskOp(bits, [*(index(n) for n in held[:-1]), left]).result
-
-
-def _fold(problem: Problem, value: ir.Value, row: int, held: list[int]) -> ir.Value:
-    """The thread's elements of one row, combined in ascending order."""
-    position = ([row] if len(held) > 1 else []) + [0] * (len(held) - 2)
-    if len(held) > 1 and held[0] == 1:
-        position = [0] * (len(held) - 1)
-    elements = [vector.ExtractOp(value, [], [*position, e]).result for e in range(held[-1])]
-    return functools.reduce(functools.partial(binary, problem.op.mlir(problem.accumulator)), elements)
+    inside = [arith.CmpIOp(arith.CmpIPredicate.slt, index(e), left).result for e in range(layout.columns.elements)]
+    select = lambda *scalars: arith.SelectOp(*scalars).result  # noqa: E731
+    return [list(map(select, inside, *rows)) for rows in zip(new, old, strict=True)]
 
 
 def _first_lane(layout: Layout, thread: ir.Value) -> ir.Value:
@@ -83,22 +83,36 @@ def _first_lane(layout: Layout, thread: ir.Value) -> ir.Value:
     return arith.CmpIOp(arith.CmpIPredicate.eq, lane, index(0)).result
 
 
-def _store(layout: Layout, partial: ir.Value, slot: ir.Value, thread: ir.Value, outer: list[int]) -> ir.Value:
-    indices = [index(0)] * len(outer)
+def _store(totals: list[ir.Value], slot: ir.Value, layout: Layout, thread: ir.Value) -> ir.Value:
+    """Writes one total a row, by the first lane: as one vector of rows, or row by row where the partial has a place for its subgroup."""
     if layout.columns.lanes == 1:
-        return write(partial, slot, indices, in_bounds=True)
+        return _write_rows(totals, slot, layout)
     branch = scf.IfOp(_first_lane(layout, thread), [slot.type], has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        scf.YieldOp([write(partial, slot, indices, in_bounds=True)])
+        scf.YieldOp([_write_rows(totals, slot, layout)])
     with ir.InsertionPoint(branch.else_block):
         scf.YieldOp([slot])
     return branch.results[0]
 
 
-def _store_cropped(layout: Layout, partial: ir.Value, target: ir.Value, thread: ir.Value) -> ir.Value:
+def _write_rows(totals: list[ir.Value], slot: ir.Value, layout: Layout) -> ir.Value:
+    if layout.rows is None and layout.columns.subgroups == 1:
+        return tensor.InsertOp(totals[0], slot, []).result
+    if layout.columns.subgroups == 1:
+        return write(_vector(totals), slot, [index(0)], in_bounds=True)
+    for row, total in enumerate(totals):
+        slot = write(_vector([total]), slot, [*([index(row)] if layout.rows else []), index(0)], in_bounds=True)
+    return slot
+
+
+def _vector(scalars: list[ir.Value]) -> ir.Value:
+    return vector.FromElementsOp(ir.VectorType.get([len(scalars)], scalars[0].type), scalars).result
+
+
+def _store_cropped(totals: list[ir.Value], cropped: ir.Value, layout: Layout, thread: ir.Value) -> ir.Value:
     """One masked store, where a branch around a store of unknown size would be scalar."""
     mask = None
     if layout.columns.lanes > 1:
         first = _first_lane(layout, thread)
         mask = vector.BroadcastOp(ir.VectorType.get([layout.thread_rows], first.type), first).result
-    return write(partial, target, [index(0)], in_bounds=False, mask=mask)
+    return write(_vector(totals), cropped, [index(0)], in_bounds=False, mask=mask)

@@ -197,11 +197,21 @@ def apply_patterns(handle: Handle, *names: str) -> None:
 
 def apply_inner_reduction_patterns(handle: Handle) -> None:
     """Lowers `vector.multi_reduction` along the innermost dimension."""
+    _apply_multi_reduction_patterns(handle, 1)
+
+
+def apply_parallel_reduction_patterns(handle: Handle) -> None:
+    """Lowers `vector.multi_reduction` to one elementwise op after the other, in ascending order."""
+    _apply_multi_reduction_patterns(handle, 0)
+
+
+def _apply_multi_reduction_patterns(handle: Handle, strategy: int) -> None:
+    """strategy: 0 is InnerParallel, 1 is InnerReduction."""
     op = transform.ApplyPatternsOp(handle)
-    strategy = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)  # InnerReduction
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), strategy)
     with ir.InsertionPoint(op.patterns):
         for name in ("reorder_multi_reduction_dims", "multi_reduction_flattening", "multi_reduction_unrolling"):
-            _create(f"transform.apply_patterns.vector.{name}", [], lowering_strategy=strategy)
+            _create(f"transform.apply_patterns.vector.{name}", [], lowering_strategy=attribute)
         for name in ("vector.cast_away_vector_leading_one_dim", "canonicalization"):
             _create(f"transform.apply_patterns.{name}", [])
 
