@@ -19,7 +19,7 @@ from iree.compiler.api import Output, Session, ctypes_dl
 
 from .assembly import Kernel, read_kernels
 from .dispatch import build_dispatch
-from .errors import CompileError, InputError
+from .errors import CompileError
 from .job import Job
 from .report import check_taken, dispatch_entry
 from .schedule import build_schedule
@@ -41,10 +41,6 @@ def make(job: Job, want: str, dump_dir: str | None) -> Any:
         return _text(job, "dispatch")
     if want == "schedule":
         return _text(job, "schedule")
-    if want not in ("artifact", "asm", "hsaco"):
-        raise InputError(f"emit {want!r}: use one of vmfb, dispatch, schedule, asm, hsaco")
-    if want == "hsaco" and not job.target.is_gpu:
-        raise InputError(f"emit hsaco: target {job.target.name} has no code object of that kind; use a gfx target, or --dump-dir")
     with tempfile.TemporaryDirectory(prefix="iree_reduce_") as scratch:
         if dump_dir is not None:
             dump, flags = Path(dump_dir), [f"--iree-hal-dump-executable-files-to={dump_dir}"]
@@ -75,15 +71,9 @@ def make(job: Job, want: str, dump_dir: str | None) -> Any:
 
 
 def _text(job: Job, part: str) -> str:
-    if part == "schedule" and not _has_schedule(job):
-        raise InputError(f"emit schedule: strategy {job.strategy!r} on this problem has none")
     with _session(()) as session, session.context, ir.Location.unknown():
         module = build_schedule(job) if part == "schedule" else build_dispatch(job)
         return str(module.operation.get_asm(assume_verified=True))
-
-
-def _has_schedule(job: Job) -> bool:
-    return job.strategy == "subgroup" and job.tuning is not None
 
 
 @contextmanager
@@ -100,7 +90,7 @@ def _session(flags: tuple[str, ...]) -> Iterator[Session]:
 def _compile(job: Job, flags: tuple[str, ...]) -> tuple[bytes, list[Facts]]:
     with _session(flags) as session, session.context, ir.Location.unknown():
         module = build_dispatch(job)
-        if _has_schedule(job):
+        if job.has_schedule:
             module.operation.attributes[_SPEC] = _embedded(build_schedule(job))
         return _lower(session, module.operation)
 

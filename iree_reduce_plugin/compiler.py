@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import cache
 from .cache import Artifact
-from .errors import CompileError, CompileTimeout
+from .errors import CompileError, CompileTimeout, InputError, check
 from .job import Job
-from .processes import WorkerDied, WorkerPool, WorkerTimeout
 from .toolchain import compiler_version
-from .worker import Request
+
+if TYPE_CHECKING:  # a call that finds its kernel in the cache needs none of these
+    from .processes import WorkerPool
+    from .worker import Request
 
 __all__ = ["Artifact", "compile_job", "emit", "load_or_compile"]
 
 DEFAULT_TIMEOUT = 120.0  # seconds
+EMITS = ("dispatch", "schedule", "asm", "hsaco")  # what `emit` gives
 
 # IREE warns of every reduction that is tiled in parallel; the schedule's combine is what makes it safe.
 _HARMLESS = "tiling is not thread safe at axis"
@@ -45,6 +48,8 @@ def compile_job(job: Job, timeout: float = DEFAULT_TIMEOUT, dump_dir: str | Path
             dump_dir.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             raise CompileError(f"dump directory {dump_dir} can't be written: {e.strerror}") from e
+    from .worker import Request
+
     vmfb, dispatches = _ask(Request(job, "artifact", None if dump_dir is None else str(dump_dir)), timeout)
     return Artifact(vmfb, tuple(dispatches))
 
@@ -56,16 +61,30 @@ def emit(job: Job, what: str, timeout: float = DEFAULT_TIMEOUT) -> str | bytes:
     `--iree-codegen-transform-dialect-library=` (the schedule) turns into the same code object; `asm`, the assembly; `hsaco`,
     the code object's bytes.
     """
+    from .worker import Request
+
+    check(what in EMITS, f"emit {what!r}: use one of {', '.join(EMITS)}", InputError)
+    check(
+        what != "hsaco" or job.target.is_gpu,
+        f"emit hsaco: target {job.target.name} has no code object of that kind; use a gfx target, or --dump-dir",
+        InputError,
+    )
+    reason = f"strategy {job.strategy!r}" if job.strategy != "subgroup" else "a problem with nothing left to reduce"
+    check(what != "schedule" or job.has_schedule, f"emit schedule: {reason} has none; emit dispatch or asm instead", InputError)
     form: str | bytes = _ask(Request(job, what), timeout)
     return form
 
 
 @functools.cache
 def _pool() -> WorkerPool:
+    from .processes import WorkerPool
+
     return WorkerPool()
 
 
 def _ask(request: Request, timeout: float, pool: WorkerPool | None = None) -> Any:
+    from .processes import WorkerDied, WorkerTimeout
+
     compiler_version()  # says that the compiler is missing, or untested, before a process starts
     pool = pool or _pool()
     worker = pool.take()

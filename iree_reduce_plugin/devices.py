@@ -18,6 +18,7 @@ from typing import Any
 import iree.runtime as rt
 
 from .errors import DeviceError, InputError
+from .targets import TARGETS
 
 # Inputs of fewer bytes run in the caller's thread: waking the workers takes longer than they save.
 SMALL_BYTES = 256 * 1024
@@ -118,6 +119,8 @@ def _hip() -> Device:
     architecture = re.search(r"\bgfx[0-9a-f]+", str(info))
     if architecture is None:
         raise RuntimeError(f"the HIP device {found[0]['name']} does not name its architecture")
+    if architecture.group() not in TARGETS:
+        raise RuntimeError(f"its architecture, {architecture.group()}, is none of the targets {', '.join(TARGETS)}")
     return Device("hip", architecture.group(), ("hip", "hip"), str(found[0]["name"]))
 
 

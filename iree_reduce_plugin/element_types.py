@@ -57,7 +57,8 @@ class ElementType:
         for name, numpy_name in NAMES.items():
             if given.name == numpy_name:
                 return ElementType(name)
-        raise InputError(f"type {given.name!r} is not supported: use one of {', '.join(NAMES)}")
+        yet, remedy = (" yet", ", e.g. x.astype('i4')") if given.kind in "bui" else ("", "")
+        raise InputError(f"type {given.name!r} is not supported{yet}: use one of {', '.join(NAMES)}{remedy}")
 
 
 NAMES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64"}

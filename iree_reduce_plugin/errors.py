@@ -6,7 +6,10 @@ built-in that NumPy users expect. Errors of axes and shapes are NumPy's own (`nu
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class ReduceError(Exception):

@@ -26,5 +26,10 @@ class Job:
     strategy: str = "subgroup"
 
     @property
+    def has_schedule(self) -> bool:
+        """Whether a schedule of ours lowers it."""
+        return self.strategy == "subgroup" and self.tuning is not None
+
+    @property
     def layout(self) -> Layout | None:
         return None if self.tuning is None else Layout.of(self.problem, self.tuning)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .element_types import ElementType
+from .element_types import NAMES, ElementType
 from .errors import InputError, check
 from .ops import Op, find_op
 
@@ -63,6 +63,7 @@ class Problem:
         the_op, element = find_op(op), ElementType.of(dtype)
         check(len(shape) > 0, "a 0-d array has no axis to reduce: give it a shape of at least one dimension", InputError)
         check(all(isinstance(n, int) and n >= 0 for n in shape), f"shape {shape}: every extent is an integer of at least 0", InputError)
+        check(math.prod(shape) * element.bytes < 2**63, f"shape {shape}: it has more bytes than can be counted in 64 bits", InputError)
         axes = _normalise_axes(axis, len(shape))
         if out_dtype is not None:
             loop_type = ElementType.of(out_dtype)
@@ -150,13 +151,18 @@ def parse_shape(text: str) -> tuple[tuple[int, ...], str]:
     match = re.fullmatch(r"((?:\d+x)+)([a-z]+\d+)", text.strip())
     check(match is not None, f"shape {text!r}: write extents and a type joined by x, e.g. 4x4096xf32", InputError)
     extents, element = match.groups()  # type: ignore[union-attr]
-    return tuple(int(n) for n in extents[:-1].split("x")), ElementType.of(element).name
+    # Only MLIR's names: NumPy's `i8` is 8 bytes, and here it would be 8 bits.
+    yet = " yet" if element[0] in "iu" else ""
+    check(element in NAMES, f"shape {text!r}: type {element!r} is not supported{yet}: use one of {', '.join(NAMES)}", InputError)
+    return tuple(int(n) for n in extents[:-1].split("x")), element
 
 
 def _normalise_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
     given = axis if isinstance(axis, tuple) else (axis,)
+    if any(isinstance(a, bool) for a in given):
+        raise TypeError("an integer is required for the axis")  # as NumPy
     axes = tuple(_axis_index(operator.index(a), rank) for a in given)
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")

@@ -10,21 +10,24 @@ For each row, with S subgroups, L lanes and E elements a lane along the reduced 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .errors import check
 from .layout import Layout
 from .problem import Number, Problem
 from .tuning import Tuning
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike  # a millisecond to import
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def reference(
-    x: npt.ArrayLike,
+    x: ArrayLike,
     tuning: object,
     *,
     op: str = "sum",
@@ -50,7 +53,7 @@ def reference(
 
 def tree(matrix: Array, problem: Problem, layout: Layout | None) -> Array:
     """`[rows, K]` -> `[rows]`, in the order of `layout` (None where there is nothing to distribute: K is 0 or 1)."""
-    combine, accumulator = problem.op.ufunc, problem.accumulator.numpy
+    combine, accumulator = _combine(problem), problem.accumulator.numpy
     check(matrix.ndim == 2, f"tree takes a matrix, not {matrix.ndim} dimensions")
     identity = problem.op.identity(problem.accumulator)
     with np.errstate(all="ignore"):  # overflow and NaN are results here, as on every device
@@ -64,8 +67,24 @@ def tree(matrix: Array, problem: Problem, layout: Layout | None) -> Array:
         return np.asarray(totals.astype(problem.result.numpy))
 
 
+def _combine(problem: Problem) -> Callable[[Any, Any], Any]:
+    """The op on two arrays, as the devices do it: `numpy.maximum` gives either of +0 and -0, they the larger one, which is +0."""
+    ufunc = problem.op.ufunc
+    if problem.op.widens or not problem.accumulator.is_float:
+        return ufunc
+    negative = np.logical_and if problem.op.name == "max" else np.logical_or
+
+    def extreme(a: Array, b: Array) -> Array:
+        chosen = ufunc(a, b)
+        zero = np.copysign(chosen, np.where(negative(np.signbit(a), np.signbit(b)), -1, 1).astype(chosen.dtype))
+        picked: Array = np.where(chosen == 0, zero, chosen)
+        return picked
+
+    return extreme
+
+
 def _tree(elements: Array, identity: Any, problem: Problem, layout: Layout) -> Array:
-    combine, rows = problem.op.ufunc, len(elements)
+    combine, rows = _combine(problem), len(elements)
     tile = layout.columns
     accumulators = np.full((rows, tile.size), identity)
     for first in range(0, tile.extent, tile.size):

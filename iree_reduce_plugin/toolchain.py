@@ -45,10 +45,10 @@ def compiler_version() -> str:
     if text is None:
         raise CompileError("the IREE compiler is not installed: pip install 'iree-base-compiler>=3.13,<3.14'")
     for part in ("compiler", "runtime"):
-        version = re.search(r'^VERSION = "(.*)"', _version_file(part) or "", re.MULTILINE)
-        if version and not re.match(rf"{re.escape(TESTED)}(\D|$)", version.group(1)):
+        version = iree_version(part)
+        if version and not re.match(rf"{re.escape(TESTED)}(\D|$)", version):
             warnings.warn(
-                f"IREE {part} {version.group(1)} is untested with this package, which was tested with {TESTED} only: the schedules and "
+                f"IREE {part} {version} is untested with this package, which was tested with {TESTED} only: the schedules and "
                 "their syntax may be refused, and their speed and summation order are unchecked",
                 RuntimeWarning,
                 stacklevel=2,
@@ -56,13 +56,20 @@ def compiler_version() -> str:
     return text
 
 
+def iree_version(part: str) -> str | None:
+    """The version of the installed `compiler` or `runtime`; None where it is not installed."""
+    found = re.search(r'^VERSION = "(.*)"', _version_file(part) or "", re.MULTILINE)
+    return found.group(1) if found else None
+
+
 def _version_file(part: str) -> str | None:
-    """The text of `iree/<part>/version.py`, read instead of imported; `importlib.metadata` would take 15 ms."""
+    """The text of the part's `version.py`, read instead of imported; `importlib.metadata` would take 15 ms."""
     import iree
 
+    folder = "_runtime_libs" if part == "runtime" else part  # `iree/runtime/version.py` only points there
     for root in iree.__path__:
         try:
-            return (Path(root) / part / "version.py").read_text()
+            return (Path(root) / folder / "version.py").read_text()
         except OSError:
             continue
     return None

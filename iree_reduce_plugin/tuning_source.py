@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .errors import TuningError, check
-from .tuning_text import is_attribute, parse_attribute
 
 FIELDS = ("workgroup", "partial_reduction", "reduction", "thread", "lane_basis", "subgroup_basis", "workgroup_size", "subgroup_size")
 PIPELINES = ("VectorDistribute", "LLVMGPUVectorDistribute", "#iree_gpu.pipeline<VectorDistribute>")
@@ -39,6 +37,8 @@ def read(spec: object) -> dict[str, Any]:
         return _from_file(spec)
     forms = "give a Tuning, dict, JSON text, the path of a JSON file or an MLIR attribute"
     check(isinstance(spec, str), f"tuning {show(spec)} is a {type(spec).__name__}: {forms}")
+    from .tuning_text import is_attribute  # only for text: it takes 2 ms to import
+
     text = str(spec)
     check(text.strip() != "", f"the tuning is an empty string: {forms}")
     return _from_text(text, "tuning") if text.lstrip()[0] in "[{" or is_attribute(text) else _from_file(Path(text.strip()))
@@ -76,6 +76,8 @@ def _from_mapping(given: Mapping[Any, Any]) -> dict[str, Any]:
         check(key not in REFUSED, f"key {key!r} is not supported: {REFUSED.get(key)}; leave it out")
         name = "lane_basis" if key == "thread_basis" else key
         if name not in FIELDS:
+            import difflib  # only here: every call would pay for it
+
             near = difflib.get_close_matches(str(key), [*FIELDS, "thread_basis"], 1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise TuningError(f"key {show(key)} is not known{hint}: the keys are {', '.join(FIELDS)}")
@@ -111,6 +113,8 @@ def _name(path: Path) -> str:
 
 
 def _from_text(text: str, where: str) -> dict[str, Any]:
+    from .tuning_text import is_attribute, parse_attribute
+
     if is_attribute(text):
         return _from_mapping(parse_attribute(text))
     try:

@@ -1,0 +1,97 @@
+"""`reduce`: from an array to its result in one call, by plans that are kept between calls."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from .devices import Device, find_device
+from .plan import Array, Plan, as_array, build_plan, make_job
+from .problem import Number, Problem
+from .targets import find_target
+from .tuning import Tuning
+
+_MOST_PLANS = 512
+
+_plans: dict[tuple[Any, ...], Plan] = {}
+_lock = threading.Lock()
+
+
+def reduce(
+    x: Any,
+    tuning: object = None,
+    *,
+    op: str = "sum",
+    axis: int | tuple[int, ...] | None = -1,
+    keepdims: bool = False,
+    dtype: object = None,
+    initial: Number | None = None,
+    device: str | None = None,
+) -> Array:
+    """Reduces the last axis (NumPy's default is all of them: `axis=None`), and returns a NumPy array.
+
+    x: anything that `numpy.asarray` takes, of type f32, f64, f16, bf16, i32 or i64, with at least one axis.
+    tuning: how the work is spread and in which order it is summed, in any form that `Tuning.parse` takes; None: a good one for the
+    device and the shape. The same tuning gives the same bits on every device.
+    op: `sum`, `prod`, `max` or `min`. axis, keepdims, dtype, initial: as NumPy's; `dtype="i4"` keeps the sum of an i32 array in 32 bits.
+    device: `hip`, `cpu`, `local-task` or `local-sync`; None: `$IREE_REDUCE_DEVICE`, else a GPU that is usable, else the CPU.
+
+    The result has NumPy's shape and type; sums of f16 and bf16 are accumulated in f32 and rounded once. The first call for a shape
+    compiles, unless the cache on disk has it; later ones run at once. Threads may call it together.
+
+    Raises InputError, TuningError, AxisError or ValueError for what is wrong with the arguments, and nothing is compiled then;
+    CompileError, CompileTimeout, DeviceError.
+
+    >>> reduce([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [3.0, 7.0]
+    >>> reduce(np.arange(6).reshape(2, 3), op="max", axis=None, keepdims=True).tolist()
+    [[5]]
+    """
+    array = x if type(x) is np.ndarray else as_array(x)
+    if tuning is not None and type(tuning) is not Tuning:
+        tuning = Tuning.parse(tuning)  # each time: a dict can't be a key, and a file may have changed
+    where = find_device(device)
+    # 1 == 1.0 == True, and 0.0 == -0.0, but they are not the same axis or the same start.
+    key = (
+        array.shape,
+        array.dtype,
+        tuning,
+        op,
+        axis if type(axis) is int else repr(axis),
+        keepdims,
+        dtype,
+        None if initial is None else (type(initial), repr(initial)),
+        where.name,
+    )
+    try:
+        plan = _plans.get(key)
+    except TypeError:  # an argument that can't be a key is of a wrong type, which is said below
+        return _make(array, tuning, op, axis, keepdims, dtype, initial, where)(array)
+    if plan is None:
+        plan = _make(array, tuning, op, axis, keepdims, dtype, initial, where)
+        _keep(key, plan)
+    return plan(array)
+
+
+def _make(
+    array: Array,
+    tuning: object,
+    op: str,
+    axis: int | tuple[int, ...] | None,
+    keepdims: bool,
+    dtype: object,
+    initial: Number | None,
+    device: Device,
+) -> Plan:
+    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial)
+    job, source = make_job(problem, tuning, find_target(device.target))
+    return build_plan(job, source, device)
+
+
+def _keep(key: tuple[Any, ...], plan: Plan) -> None:
+    with _lock:
+        _plans[key] = plan
+        while len(_plans) > _MOST_PLANS:
+            del _plans[next(iter(_plans))]  # the oldest

@@ -1,0 +1,257 @@
+"""What each command of the command line does. Arguments are checked, and output paths looked at, before anything is compiled."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import cache, compiler
+from .compare import Comparison, compare
+from .devices import find_device, list_devices
+from .element_types import ElementType
+from .errors import InputError, check
+from .job import Job
+from .layout import Layout
+from .plan import Array, Plan, as_array, build_plan, make_job
+from .problem import Problem, parse_shape
+from .resolve import loop_names
+from .targets import find_target
+from .tuning import product
+
+Options = argparse.Namespace
+
+TEXTS = ("dispatch", "schedule", "asm")
+STANDARD_OUTPUT = "-"
+
+
+def compile_command(options: Options) -> int:
+    job, source = make_job(_problem(options, *parse_shape(options.shape)), options.tuning, find_target(options.target), options.strategy)
+    form = options.emit
+    output = options.output or (STANDARD_OUTPUT if form in TEXTS else None)
+    _check_files(output, options.report)
+    if options.dump_dir is not None:
+        _check_folder(options.dump_dir)
+    if job.problem.is_empty and (form != "vmfb" or output):
+        raise InputError(f"emit {form}: {job.problem}: the array is empty, so that there is nothing to compile; only --report works")
+    if form != "vmfb":
+        if output is None:
+            raise InputError("emit hsaco: it is not text, so give the file it goes to: -o FILE")
+        _write(compiler.emit(job, form, options.timeout), output)
+    if form == "vmfb" or options.report or options.dump_dir:
+        plan = _plan(options, job, source)
+        if options.report:
+            _write(json.dumps(plan.report, indent=2) + "\n", options.report)
+        if form == "vmfb" and output:
+            _write(plan.vmfb, output)
+        elif form == "vmfb" and options.report != STANDARD_OUTPUT:
+            print(_summary(plan))
+    return 0
+
+
+def run_command(options: Options) -> int:
+    device = find_device(options.device)
+    x = _load(options.input) if options.input else None
+    shape, element = parse_shape(options.shape) if x is None else (x.shape, ElementType.of(x.dtype).name)
+    problem = _problem(options, shape, element)
+    job, source = make_job(problem, options.tuning, find_target(device.target), options.strategy)
+    _check_files(options.output)
+    if x is None:
+        x = _random(problem, options.seed)
+    result = build_plan(job, source, device, options.timeout)(x)
+    if options.output:
+        _save(result, options.output)
+    found = compare(x, result, job)
+    where = device.driver_for(x.nbytes) if device.is_local else f"{device.target}, {device.detail}"
+    print(f"{device.name} ({where}): result {result.shape} {problem.result.name}, {_verdict(found)}")
+    return 0 if found.right else 1
+
+
+def verify_command(options: Options) -> int:
+    shape, element = parse_shape(options.shape)
+    problem = _problem(options, shape, element)
+    job, source = make_job(problem, options.tuning, find_target(options.target), options.strategy)
+    print(f"problem   {problem}; accumulated in {problem.accumulator.name}, result {problem.result.name}")
+    print(f"loops     {loop_names(problem)}")
+    if job.tuning is None or job.layout is None:
+        print(f"tuning    {source}")
+        return 0
+    fields = ", ".join(f"{key} {value}" for key, value in job.tuning.to_dict().items())
+    print(f"tuning    {fields} ({source})")
+    print(f"layout    {_figures(job.layout, job)}")
+    return 0
+
+
+def devices_command(options: Options) -> int:
+    """One line for each device: its name, IREE's driver, target, subgroup sizes, and whether it is usable or why not."""
+    rows = [("NAME", "DRIVER", "TARGET", "SUBGROUP", "STATUS")]
+    for found in list_devices():
+        device = found.device
+        if device is None:
+            rows.append((found.name, found.name, "-", "-", f"not usable: {found.reason}"))
+            continue
+        sizes = find_target(device.target).subgroup_sizes
+        drivers = "/".join(dict.fromkeys(device.drivers))
+        rows.append((found.name, drivers, device.target, "/".join(map(str, sizes)) if sizes else "any", f"usable: {device.detail}"))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    for row in rows:
+        print("  ".join([*(cell.ljust(width) for cell, width in zip(row[:4], widths, strict=True)), row[4]]))
+    return 0
+
+
+COMMANDS = {"compile": compile_command, "run": run_command, "verify": verify_command, "devices": devices_command}
+
+
+def _problem(options: Options, shape: tuple[int, ...], element: str) -> Problem:
+    return Problem.of(shape, element, options.op, options.axis, options.keepdims, options.dtype, options.initial)
+
+
+def _plan(options: Options, job: Job, source: str) -> Plan:
+    if options.dump_dir is None or job.problem.is_empty:
+        return build_plan(job, source, timeout=options.timeout)
+    artifact = compiler.compile_job(job, options.timeout, options.dump_dir)  # the files come of compiling only
+    cache.store(cache.key(job), artifact)
+    return Plan(job, source, artifact)
+
+
+def _load(path: str) -> Array:
+    try:
+        array = as_array(np.load(path, allow_pickle=False))
+    except FileNotFoundError:
+        raise InputError(f"input file {path!r} does not exist") from None
+    except OSError as e:
+        raise InputError(f"input file {path!r} can't be read: {e.strerror or e}") from None
+    except (ValueError, EOFError) as e:
+        raise InputError(
+            f"input file {path!r} is not an array that can be used: {str(e).splitlines()[0] if str(e) else 'it is empty'}"
+        ) from None
+    if array.dtype == np.dtype("V2"):
+        array = array.view(ElementType.of("bf16").numpy)
+    return array
+
+
+def _save(result: Array, path: str) -> None:
+    with open(path, "wb") as file:  # a file, since `numpy.save` adds .npy to a name without it
+        np.save(file, result)
+
+
+def _random(problem: Problem, seed: int) -> Array:
+    """Values near those a user has: normally distributed floats, integers within 100 of 0; near 1 for products."""
+    random = np.random.default_rng(seed)
+    element = problem.input
+    product = problem.op.name == "prod"
+    if not element.is_float:
+        return random.integers(-1 if product else -100, 2 if product else 101, problem.shape).astype(element.numpy)
+    values = random.standard_normal(problem.shape, np.float32)
+    return (1 + values / 64 if product else values).astype(element.numpy)
+
+
+def _verdict(found: Comparison) -> str:
+    within = "within" if found.difference <= found.tolerance else "above"
+    difference = f"largest difference from NumPy {found.difference:.3g} ({within} the tolerance {found.tolerance:.3g}), "
+    if found.equal is None:
+        return f"{difference}no reference: IREE without a tuning sums in an order of its own"
+    return f"{difference}{'equal to' if found.equal else 'DIFFERENT from'} the reference bit for bit"
+
+
+def _figures(layout: Layout, job: Job) -> str:
+    tile = layout.columns
+    tail = f", the last one partial ({tile.remainder} columns)" if layout.column_tail else ""
+    unrolled = f", {layout.unroll} at a time" if layout.unroll > 1 else ""
+    factors = f"{tile.subgroups} subgroups x {tile.lanes} lanes x {tile.elements} elements"
+    parts = [f"{layout.steps} steps of {tile.size} columns ({factors}){unrolled}{tail}"]
+    if layout.rows is not None:
+        partial = f", the last one partial ({layout.rows.remainder} rows)" if layout.row_tail else ""
+        parts.append(
+            f"{layout.workgroups} workgroups of {layout.row_tile} rows ({layout.row_subgroups} subgroups x {layout.row_lanes} lanes "
+            f"x {layout.thread_rows} rows){partial}"
+        )
+    else:
+        parts.append("1 workgroup")
+    parts.append(f"{layout.accumulators} {job.problem.accumulator.name} accumulators a lane")
+    if job.target.is_gpu:
+        parts.append(f"{layout.workgroup_size} threads in subgroups of {layout.subgroup_size}")
+        parts.append(f"{layout.shared_memory_bytes} bytes of shared memory")
+    return "; ".join(parts)
+
+
+def _summary(plan: Plan) -> str:
+    lines = [f"{plan.problem} for {plan.target.name}, strategy {plan.strategy}"]
+    if plan.tuning is None:
+        lines.append(f"tuning {plan.tuning_source}")
+    else:
+        lines.append(f"tuning {plan.tuning_source}: {plan.tuning.to_json()} ({product(plan.tuning)})")
+    lines += [_dispatch(entry) for entry in plan.report["dispatches"]]
+    return "\n".join([*lines, *([plan.report["note"]] if "note" in plan.report else [])])
+
+
+def _dispatch(entry: dict[str, Any]) -> str:
+    """One dispatch in one line; figures that the target doesn't have are left out."""
+    count, size, barriers = entry["workgroup_count"], entry["workgroup_size"], entry["barriers"]
+    parts = [f"workgroups {'x'.join('?' if n is None else str(n) for n in count)}"]
+    if size is not None:
+        parts.append(f"threads {'x'.join(map(str, size))}")
+    for key, name in (
+        ("subgroup_size", "subgroup size"),
+        ("bindings", "bindings"),
+        ("shared_memory_bytes", "shared memory"),
+        ("vgprs", "VGPRs"),
+        ("sgprs", "SGPRs"),
+        ("spills", "spills"),
+    ):
+        if entry[key] is not None:
+            parts.append(f"{name} {entry[key]}")
+    if barriers is not None:
+        parts.append(f"barriers {barriers['in_loop']} in the loop and {barriers['outside']} outside")
+    for key, name in (("lane_ops", "lane operations"), ("wide_loads", "loads")):
+        if entry[key] is not None:
+            parts.append(f"{name} {' + '.join(f'{n} {kind}' for kind, n in entry[key].items() if n) or 'none'}")
+    return f"{entry['kernel']}: {', '.join(parts)}"
+
+
+def _check_files(*paths: str | None) -> None:
+    """Refuses, before anything is compiled, files that can't be written."""
+    named = [path for path in paths if path is not None]
+    for path in named:
+        if path != STANDARD_OUTPUT:
+            _check_file(path)
+    distinct = len({os.path.realpath(path) for path in named}) == len(named)
+    check(distinct, f"two outputs go to {named[-1] if named else ''!r}: give two files", InputError)
+
+
+def _check_file(path: str) -> None:
+    parent = os.path.dirname(path) or os.curdir
+    reason = None
+    if os.path.isdir(path):
+        reason = "it is a directory"
+    elif not os.path.isdir(parent):
+        reason = f"there is no directory {parent!r}"
+    elif not os.access(path if os.path.exists(path) else parent, os.W_OK):
+        reason = "permission denied"
+    check(reason is None, f"output file {path!r} can't be written: {reason}; give another path", InputError)
+
+
+def _check_folder(path: str) -> None:
+    made = os.path.abspath(path)
+    while not os.path.exists(made):  # what is missing will be made
+        made = os.path.dirname(made)
+    reason = "a file is in its place" if not os.path.isdir(made) else "permission denied"
+    check(
+        os.path.isdir(made) and os.access(made, os.W_OK),
+        f"dump directory {path!r} can't be written: {reason}; give another path",
+        InputError,
+    )
+
+
+def _write(content: str | bytes, path: str) -> None:
+    if path != STANDARD_OUTPUT:
+        with open(path, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+    elif isinstance(content, str):
+        sys.stdout.write(content if content.endswith("\n") else content + "\n")
+    else:
+        sys.stdout.buffer.write(content)

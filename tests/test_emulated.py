@@ -1,0 +1,154 @@
+"""The GPU schedule, run: on an emulator of the instruction sets of gfx942 and gfx1100, bit for bit equal to `reference`.
+
+The emulator is tinygrad's, from a checkout of its sources that IREE_REDUCE_TINYGRAD names (see tools/emulate.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from iree_reduce_plugin.errors import TuningError
+from iree_reduce_plugin.problem import Problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+
+from emulate import emulate, emulated_job, random_data
+from hsaco_emulator import ENVIRONMENT, EmulatorMissing, open_emulator
+
+SEED_1 = {"workgroup": [0], "reduction": [1024], "lane_basis": [[64], [0]], "subgroup_basis": [[4], [0]]}
+SEED_2 = {"workgroup": [4, 0], "reduction": [0, 256], "lane_basis": [[4, 16], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]}
+TYPES = ("f32", "f64", "f16", "bf16", "i32", "i64")
+MAX_ELEMENTS = 40_000  # a second or two of emulation
+
+
+@functools.cache
+def missing():
+    """Why the emulator is not usable; None where it is."""
+    if not os.environ.get(ENVIRONMENT):
+        return f"{ENVIRONMENT} does not name a checkout of tinygrad"
+    try:
+        open_emulator()
+    except EmulatorMissing as e:
+        return str(e)
+    return None
+
+
+emulated = pytest.mark.skipif(missing() is not None, reason=f"no emulator: {missing()}")
+
+
+def problems(target, size, count, seed):
+    """Random tunings with problems that they fit: whole and partial tiles of rows and of K, every op and type."""
+    rng = random.Random(seed)
+    while count:
+        lanes = rng.choice([n for n in (1, 2, 4, 8, 16, 32, 64) if n <= size])
+        subgroups, elements, unroll = rng.randint(1, 8), rng.choice((1, 1, 2, 3, 4, 4, 5, 6, 8)), rng.choice((1, 1, 2))
+        row_lanes, row_subgroups, thread_rows = size // lanes, rng.choice((1, 1, 2, 4)), rng.choice((1, 1, 2, 3))
+        tile, row_tile = subgroups * lanes * elements, row_lanes * row_subgroups * thread_rows
+        columns = tile * rng.randint(0, 3) + rng.choice((0, rng.randrange(tile)))
+        rows = max(1, row_tile * rng.randint(0, 2) + rng.choice((0, rng.randrange(row_tile))))
+        one = rows == 1
+        if columns < 2 or subgroups * row_subgroups > 16 or rows * columns > MAX_ELEMENTS or (one and row_tile > 1):
+            continue
+        tuning = {
+            "workgroup": [0] if one else [row_tile, 0],
+            "partial_reduction": [tile * unroll] if one else [0, tile * unroll],
+            "thread": [elements] if one else [thread_rows, elements],
+            "lane_basis": [[lanes], [0]] if one else [[row_lanes, lanes], [0, 1]],
+            "subgroup_basis": [[subgroups], [0]] if one else [[row_subgroups, subgroups], [0, 1]],
+        }
+        dtype, op = rng.choice(TYPES), rng.choice(("sum", "sum", "sum", "max", "min", "prod"))
+        problem = Problem.of((columns,) if one else (rows, columns), dtype, op, initial=rng.choice((None, None, 3)))
+        try:
+            emulated_job(problem, tuning, target)
+        except TuningError:  # more accumulators than registers
+            continue
+        count -= 1
+        name = f"{op}-{rows}x{columns}x{dtype}-R{row_subgroups}.{row_lanes}.{thread_rows}-S{subgroups}-L{lanes}-E{elements}-B{unroll}"
+        yield pytest.param(problem, tuning, id=name + ("" if problem.initial in (None, op == "prod") else f"-i{problem.initial}"))
+
+
+def check(problem, tuning, target):
+    found = emulate(emulated_job(problem, tuning, target), random_data(problem))
+    assert found.right, f"{problem} {tuning}: {found.result.ravel()[:4]} is not {found.expected.ravel()[:4]}"
+    assert found.run.out_of_range == 0
+    return found
+
+
+@emulated
+@pytest.mark.parametrize("target", ["gfx942", "gfx90a"])
+@pytest.mark.parametrize(("shape", "tuning", "most"), [((4096,), SEED_1, 300), ((4, 4096), SEED_2, 450)], ids=["4096", "4x4096"])
+def test_seed(shape, tuning, most, target):
+    found = check(Problem.of(shape), tuning, target)
+    assert found.workgroups == 1 and found.run.total <= most
+    assert found.run.kinds["barrier"] == 4  # one for each subgroup
+
+
+@emulated
+@pytest.mark.parametrize(("problem", "tuning"), [*problems("gfx942", 64, 40, 1)])
+def test_gfx942(problem, tuning):
+    check(problem, tuning, "gfx942")
+
+
+@emulated
+@pytest.mark.parametrize(("problem", "tuning"), [*problems("gfx1100", 32, 10, 2)])
+def test_gfx1100_with_subgroups_of_32(problem, tuning):
+    check(problem, tuning, "gfx1100")
+
+
+@pytest.mark.slow
+@emulated
+@pytest.mark.parametrize(
+    ("target", "problem", "tuning"),
+    [
+        pytest.param(target, *given.values, id=f"{target}-{given.id}")
+        for target, size, count in (("gfx942", 64, 200), ("gfx90a", 64, 30), ("gfx1100", 32, 30))
+        for given in problems(target, size, count, 3)
+    ],
+)
+def test_more(target, problem, tuning):
+    check(problem, tuning, target)
+
+
+@emulated
+def test_the_default_tuning():
+    check(Problem.of((7, 1001), "f16"), None, "gfx942")
+
+
+@emulated
+def test_a_wrong_result_shows():
+    """The array is changed behind the reference's back, so that the two differ as a wrong kernel's would."""
+    job = emulated_job(Problem.of((4096,)), SEED_1, "gfx942")
+    x = random_data(job.problem)
+    first = emulate(job, x)
+    x[4095] += 1
+    assert first.right and emulate(job, x).right
+    assert first.result != emulate(job, x).result
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("", "no checkout of tinygrad is named: git clone"),
+        ("/nowhere", "/nowhere is not a checkout of tinygrad"),
+        (__file__, "is not a checkout"),
+    ],
+)
+def test_what_is_missing_is_said_in_one_line(monkeypatch, given, reason):
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    with pytest.raises(EmulatorMissing, match=reason) as caught:
+        open_emulator(given)
+    assert "\n" not in str(caught.value)
+
+
+def test_clang_is_missing(monkeypatch, tmp_path):
+    (tmp_path / "test" / "mockgpu" / "amd").mkdir(parents=True)
+    (tmp_path / "test" / "mockgpu" / "amd" / "emu.py").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EmulatorMissing, match="clang is not on the PATH"):
+        open_emulator(str(tmp_path))

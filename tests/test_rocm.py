@@ -1,0 +1,152 @@
+"""Compiled for the ROCm targets: the marks of the schedule, read from the assembly by the report, and the ways to the same code object."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from iree_reduce_plugin import compiler
+from iree_reduce_plugin.errors import TuningError
+from iree_reduce_plugin.plan import make_job
+from iree_reduce_plugin.problem import Problem
+from iree_reduce_plugin.targets import find_target
+from iree_reduce_plugin.toolchain import compile_flags
+
+TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+
+
+def tuning(lanes, subgroups, elements, row_lanes=None, row_subgroups=1, thread_rows=1, unroll=1):
+    """row_lanes: None for an array of one dimension."""
+    tile = subgroups * lanes * elements * unroll
+    if row_lanes is None:
+        return {"partial_reduction": [tile], "thread": [elements], "lane_basis": [[lanes], [0]], "subgroup_basis": [[subgroups], [0]]}
+    return {
+        "workgroup": [row_subgroups * row_lanes * thread_rows, 0],
+        "partial_reduction": [0, tile],
+        "thread": [thread_rows, elements],
+        "lane_basis": [[row_lanes, lanes], [0, 1]],
+        "subgroup_basis": [[row_subgroups, subgroups], [0, 1]],
+    }
+
+
+SEEDS = (
+    ("seed1", (4096,), "f32", "sum", tuning(64, 4, 4)),
+    ("seed2", (4, 4096), "f32", "sum", tuning(16, 4, 4, 4)),
+)
+WAVE_64 = (
+    *SEEDS,
+    ("one subgroup", (8, 4096), "f32", "sum", tuning(64, 1, 4, 1)),
+    ("row subgroups", (16, 2048), "f32", "sum", tuning(8, 2, 4, 8, 2)),
+    ("thread rows", (8, 4096), "f32", "sum", tuning(16, 4, 4, 4, 1, 2)),
+    ("unrolled", (4, 16384), "f32", "sum", tuning(64, 4, 4, 1, unroll=4)),
+    ("3 subgroups", (6, 1536), "f32", "max", tuning(16, 3, 4, 4)),
+    ("both tails", (6, 1000), "f32", "sum", tuning(16, 4, 4, 4)),
+    ("16 subgroups", (65536,), "f32", "sum", tuning(64, 16, 4)),
+    ("f64", (8, 2048), "f64", "sum", tuning(32, 4, 2, 2)),
+    ("f16", (8, 4096), "f16", "sum", tuning(16, 4, 8, 4)),
+    ("bf16", (3, 4097), "bf16", "sum", tuning(64, 4, 8, 1)),
+    ("i32", (8, 4096), "i32", "min", tuning(16, 4, 4, 4)),
+    ("i64", (5, 1024), "i64", "prod", tuning(32, 2, 2, 2)),
+    ("3 elements", (4, 768), "f32", "sum", tuning(64, 4, 3, 1)),
+)
+WAVE_32 = (
+    ("1-D", (4096,), "f32", "sum", tuning(32, 4, 4)),
+    ("rows", (4, 4096), "f32", "sum", tuning(8, 4, 4, 4)),
+    ("one subgroup", (8, 4096), "f32", "max", tuning(32, 1, 4, 1)),
+    ("both tails", (6, 1000), "f16", "sum", tuning(8, 5, 8, 4)),
+    ("f64", (8, 2048), "f64", "prod", tuning(16, 4, 2, 2, 2)),
+)
+SLOW_ON = ("gfx90a", "gfx950")  # what is not a seed there
+
+
+def cases():
+    for target in TARGETS:
+        for name, *case in WAVE_64:
+            few = target in SLOW_ON or (target.startswith("gfx1") and name not in ("both tails", "row subgroups", "f16"))
+            marks = [pytest.mark.slow] if few and not name.startswith("seed") else []
+            yield pytest.param(target, *case, marks=marks, id=f"{target}-{name}-64")
+        if 32 in find_target(target).subgroup_sizes:
+            for name, *case in WAVE_32:
+                yield pytest.param(target, *case, id=f"{target}-{name}-32")
+
+
+def job_of(target, shape, dtype, op, given, strategy="subgroup"):
+    return make_job(Problem.of(shape, dtype, op), given, find_target(target), strategy)[0]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IREE_REDUCE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.mark.parametrize(("target", "shape", "dtype", "op", "given"), list(cases()))
+def test_the_marks_of_the_schedule(target, shape, dtype, op, given):
+    job = job_of(target, shape, dtype, op, given)
+    layout = job.layout
+    (entry,) = compiler.load_or_compile(job).dispatches
+    assert entry["workgroup_size"] == [layout.workgroup_size, 1, 1]
+    assert entry["workgroup_count"] == [layout.workgroups, 1, 1]
+    assert entry["subgroup_size"] == layout.subgroup_size
+    assert entry["shared_memory_bytes"] == layout.shared_memory_bytes
+    assert entry["spills"] == 0
+    several = layout.workgroup_size > layout.subgroup_size
+    assert entry["barriers"] == {"in_loop": 0, "outside": int(layout.merges and several)}
+    if layout.columns.elements * job.problem.input.bytes >= 16 and layout.full_steps:
+        assert entry["wide_loads"]["b128"] > 0
+    assert sum(entry["lane_ops"].values()) > 0
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_no_scratch_memory(target):
+    assembly = compiler.emit(job_of(target, *SEEDS[1][1:]), "asm")
+    assert re.search(r"\.private_segment_fixed_size:\s*0\b", assembly)
+    assert not re.search(r"\bscratch_(?:load|store)", assembly)
+
+
+@pytest.mark.parametrize(("name", "shape", "dtype", "op", "given"), SEEDS)
+def test_plain_iree_compile_gives_the_same_code_object(tmp_path, name, shape, dtype, op, given):
+    """What `--emit dispatch` and `--emit schedule` print, without this package."""
+    job = job_of("gfx942", shape, dtype, op, given)
+    dispatch, schedule = tmp_path / "dispatch.mlir", tmp_path / "schedule.mlir"
+    dispatch.write_text(compiler.emit(job, "dispatch"))
+    schedule.write_text(compiler.emit(job, "schedule"))
+    command = [sys.executable, "-m", "iree.compiler.tools.scripts.iree_compile", str(dispatch), *compile_flags(job.target)]
+    command += [f"--iree-codegen-transform-dialect-library={schedule}", f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
+    subprocess.run([*command, "-o", str(tmp_path / "out.vmfb")], check=True, capture_output=True, timeout=120)
+    (code,) = tmp_path.glob("*.hsaco")
+    assert code.read_bytes() == compiler.emit(job, "hsaco")
+
+
+def test_the_schedule_has_the_golden_shape():
+    """Warps around lanes, threads for the merge, and no step that would only be there for tails."""
+    text = compiler.emit(job_of("gfx942", *SEEDS[1][1:]), "schedule")
+    mappings = re.findall(r"tile_using_forall.*?mapping = \[(.*?)\]", text)
+    units = [re.findall(r"#gpu\.(\w+)", mapping) for mapping in mappings]
+    assert units == [["block"], ["warp", "warp"], ["lane", "lane"], ["thread"]]
+    assert "transform.named_sequence @__kernel_config" in text and "func private @combine" in text
+    assert "#iree_codegen.no_pipeline" in text and "workgroup_size = [256, 1, 1] subgroup_size = 64" in text
+    assert "structured.pad" not in text and text.count("split_reduction") == 2
+
+
+def test_tails_show_in_the_schedule():
+    text = compiler.emit(job_of("gfx942", (6, 1000), "f32", "sum", SEEDS[1][4]), "schedule")
+    assert "structured.pad" in text and "@load_last" in text and "materialize_masks" in text
+
+
+@pytest.mark.parametrize("strategy", ["iree", "default"])
+@pytest.mark.parametrize(("name", "shape", "dtype", "op", "given"), SEEDS)
+def test_the_other_strategies_compile(strategy, name, shape, dtype, op, given):
+    job = job_of("gfx942", shape, dtype, op, None if strategy == "default" else given, strategy)
+    (entry,) = compiler.load_or_compile(job).dispatches
+    if strategy == "iree":
+        assert entry["workgroup_size"] == [256, 1, 1] and entry["subgroup_size"] == 64
+
+
+def test_a_subgroup_size_that_the_target_does_not_have_is_refused():
+    with pytest.raises(TuningError, match="subgroup_size 32 is not one that gfx942 has: use 64"):
+        job_of("gfx942", *WAVE_32[0][1:])

@@ -1,0 +1,192 @@
+"""Compiles a reduction for an AMD GPU, runs it on an emulator of the GPU's instruction set, and compares with `reference`.
+
+    python tools/emulate.py --shape 4x4096xf32 --tuning tuning.json --target gfx942 --tinygrad ../tinygrad
+
+For those without an AMD GPU: it shows that the code is right, and how many instructions of which kind a workgroup executes. It needs a
+checkout of https://github.com/tinygrad/tinygrad at commit a9069c177a (the one known to work), which --tinygrad or the environment
+variable IREE_REDUCE_TINYGRAD names, clang, and pyelftools (`pip install "iree_reduce_plugin[emulator]"`).
+On gfx1100 the kernel is compiled without buffer instructions, which the emulator lacks there; so accesses are not checked for their range,
+but those outside an array meet values that spoil the result.
+Exit codes: 0 equal to the reference; 1 not; 2 a wrong option, or something missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hsaco_emulator import KNOWN_COMMIT, SETS, CodeObject, EmulatorMissing, Run, checked_out, open_emulator
+
+from iree_reduce_plugin.compiler import DEFAULT_TIMEOUT, compile_job, emit, telling_line
+from iree_reduce_plugin.errors import CompileError, InputError, ReduceError, TuningError, check
+from iree_reduce_plugin.job import STRATEGIES, Job
+from iree_reduce_plugin.ops import OPS
+from iree_reduce_plugin.plan import make_job
+from iree_reduce_plugin.problem import Problem, parse_shape
+from iree_reduce_plugin.reference import tree
+from iree_reduce_plugin.targets import find_target
+from iree_reduce_plugin.toolchain import compile_flags
+
+
+@dataclasses.dataclass(frozen=True)
+class Emulation:
+    """A kernel's result, the run it comes from, and what the report says about the kernel. `expected`: None without a tuning."""
+
+    result: Any
+    expected: Any
+    run: Run
+    dispatch: dict[str, Any]
+
+    @property
+    def workgroups(self) -> int:
+        count: int = self.dispatch["workgroup_count"][0]
+        return count
+
+    @property
+    def right(self) -> bool:
+        return self.expected is not None and same_bits(self.result, self.expected)
+
+
+def emulated_job(problem: Problem, tuning: object, target: str, strategy: str = "subgroup") -> Job:
+    """The job as the emulator needs it compiled. Raises TuningError and InputError."""
+    check(target in SETS, f"target {target!r} is not emulated: use one of {', '.join(SETS)}", InputError)
+    check(not problem.is_empty, f"{problem}: the array is empty, and nothing is compiled", InputError)
+    size = SETS[target][1]
+    job, _ = make_job(problem, tuning, find_target(target), strategy)
+    layout = job.layout
+    check(
+        layout is None or layout.subgroup_size == size,
+        f"subgroup_size {layout and layout.subgroup_size}: the emulator of {target} has {size} lanes; use a lane_basis of that product",
+        TuningError,
+    )
+    return job
+
+
+def emulate(job: Job, x: Any) -> Emulation:
+    """Compiles the job and runs it on an array of the problem's shape and type; `open_emulator` comes first."""
+    problem = job.problem
+    dispatch, data = _compiled(job)
+    matrix = np.ascontiguousarray(x).reshape(problem.rows, problem.columns)
+    result = np.zeros(problem.rows, problem.result.numpy)
+    threads = dispatch["workgroup_size"][0]
+    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"][0], threads, [matrix], [result])
+    known = job.tuning is not None or problem.columns == 1
+    expected = tree(matrix, problem, job.layout).reshape(problem.kept_shape) if known else None
+    return Emulation(result.reshape(problem.kept_shape), expected, run, dispatch)
+
+
+def _compiled(job: Job) -> tuple[dict[str, Any], bytes]:
+    """The report's entry and the code object."""
+    with tempfile.TemporaryDirectory(prefix="iree_reduce_") as dump:
+        artifact = compile_job(job, dump_dir=dump)
+        if len(artifact.dispatches) != 1:
+            raise CompileError(f"{job.problem}: IREE made {len(artifact.dispatches)} dispatches of it, and only a single one is emulated")
+        extra = SETS[job.target.name][2]
+        if extra:  # flags of the whole process, which the compiler's process can't be given: the same texts, through iree-compile
+            for old in Path(dump).iterdir():
+                old.unlink()
+            _iree_compile(job, extra, Path(dump))
+        (path,) = Path(dump).glob("*.hsaco")
+        return artifact.dispatches[0], path.read_bytes()
+
+
+def _iree_compile(job: Job, extra: Sequence[str], dump: Path) -> None:
+    texts = {"dispatch": dump / "dispatch.mlir"}
+    flags = [*compile_flags(job.target), *extra, f"--iree-hal-dump-executable-binaries-to={dump}", "-o", str(dump / "out.vmfb")]
+    if job.strategy == "subgroup" and job.tuning is not None:
+        texts["schedule"] = dump / "schedule.mlir"
+        flags.append(f"--iree-codegen-transform-dialect-library={texts['schedule']}")
+    for what, path in texts.items():
+        path.write_text(str(emit(job, what)))
+    command = [sys.executable, "-m", "iree.compiler.tools.scripts.iree_compile", str(texts["dispatch"]), *flags]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=DEFAULT_TIMEOUT)
+    if found.returncode:
+        raise CompileError(f"iree-compile failed on {job.problem}: {telling_line(found.stderr) or found.returncode}")
+
+
+def random_data(problem: Problem, seed: int = 0) -> Any:
+    """Values whose total depends on the order: factors close to 1 for a product, so that it neither overflows nor vanishes."""
+    rng = np.random.default_rng(seed)
+    if not problem.input.is_float:
+        return rng.integers(-1000, 1000, problem.shape).astype(problem.input.numpy)
+    values = rng.standard_normal(problem.shape)
+    return (1 + values / np.sqrt(problem.columns) if problem.op.name == "prod" else values).astype(problem.input.numpy)
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Equal shape, type and bytes, after every NaN is made one and the same: hardware differs in the bits of a NaN."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    nan = a.dtype.type("nan") if a.dtype.kind not in "iu" else a.dtype.type(0)
+    return np.where(a == a, a, nan).tobytes() == np.where(b == b, b, nan).tobytes()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0], epilog=f"tinygrad known to work: {KNOWN_COMMIT}")
+    parser.add_argument("--shape", required=True, help="shape and type, e.g. 4x4096xf32")
+    parser.add_argument("--tuning", help="JSON, the path of a JSON file, or an MLIR attribute; left out: the default for the target")
+    parser.add_argument("--op", default="sum", choices=OPS)
+    parser.add_argument("--axis", default="-1", help="an integer, several joined by commas, or none for all (default: -1)")
+    parser.add_argument("--target", default="gfx942", choices=SETS)
+    parser.add_argument("--strategy", default="subgroup", choices=STRATEGIES)
+    parser.add_argument("--dtype", help="type that is accumulated and returned, as NumPy's dtype")
+    parser.add_argument("--initial", help="number that joins the result")
+    parser.add_argument("--seed", type=int, default=0, help="of the random data")
+    parser.add_argument("--tinygrad", metavar="DIR", help="checkout of tinygrad (default: $IREE_REDUCE_TINYGRAD)")
+    options = parser.parse_args(arguments)
+    try:
+        root = open_emulator(options.tinygrad)
+        shape, dtype = parse_shape(options.shape)
+        problem = Problem.of(shape, dtype, options.op, _axis(options.axis), False, options.dtype, _number(options.initial))
+        job = emulated_job(problem, options.tuning, options.target, options.strategy)
+    except (EmulatorMissing, ReduceError, ValueError, IndexError) as e:  # NumPy's AxisError is both of the last two
+        print(f"error: {e}", file=sys.stderr)
+        return 2
+    try:
+        found = emulate(job, random_data(problem, options.seed))
+    except (ReduceError, RuntimeError, MemoryError) as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 1
+    print(f"{problem}, for {options.target}, strategy {options.strategy}")
+    print(f"tuning                 {'none' if job.tuning is None else job.tuning.to_json()}")
+    if found.expected is None:
+        print("equal to the reference not known: without a tuning there is none")
+    else:
+        print(f"equal to the reference {'yes, bit for bit' if found.right else 'NO'}")
+    print(f"workgroups             {found.workgroups} of {found.dispatch['workgroup_size'][0]} threads")
+    print(f"instructions executed  {found.run.total / found.workgroups:.10g} a workgroup: " + _each(found.run.kinds, found.workgroups))
+    print(f"accesses out of range  {found.run.out_of_range if SETS[options.target][0] == 'cdna' else 'not counted on this target'}")
+    print(f"emulator               tinygrad {checked_out(root)[:10]} (known to work: {KNOWN_COMMIT[:10]})")
+    return 0 if found.right or found.expected is None else 1
+
+
+def _each(kinds: dict[str, int], workgroups: int) -> str:
+    return ", ".join(f"{kind} {count / workgroups:.6g}" for kind, count in kinds.items())
+
+
+def _axis(text: str) -> int | tuple[int, ...] | None:
+    if text.lower() == "none":
+        return None
+    axes = tuple(int(part) for part in text.split(","))
+    return axes[0] if len(axes) == 1 else axes
+
+
+def _number(text: str | None) -> int | float | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
