@@ -28,6 +28,11 @@ class Target:
         return self.subgroup_sizes is not None
 
     @property
+    def vector_elements(self) -> int | None:
+        """The longest vector that the backend takes, in elements; None: any. SPIR-V has no longer one, and none of two dimensions."""
+        return 4 if self.backend == "vulkan" else None
+
+    @property
     def ordered_clusters(self) -> bool:
         """Whether a cluster reduction combines as a balanced tree over ascending lane bits; elsewhere its order is the driver's."""
         return self.backend == "hip"

@@ -9,6 +9,7 @@ from iree.compiler import ir
 from iree.compiler.dialects import affine, gpu, util
 
 from ..layout import Layout
+from ..targets import Target
 
 
 class Body:
@@ -30,6 +31,12 @@ def function(module: ir.Module, name: str, inputs: Sequence[ir.Type], output: ir
         block = op.regions[0].blocks.append(*inputs)
     with ir.InsertionPoint(block):
         yield Body(block.arguments)
+
+
+def chunks(elements: int, target: Target) -> list[tuple[int, int]]:
+    """(first element, length) of the vectors that hold `elements`, none longer than the target takes."""
+    most = target.vector_elements or elements
+    return [(first, min(most, elements - first)) for first in range(0, elements, most)]
 
 
 def thread_id() -> ir.Value:

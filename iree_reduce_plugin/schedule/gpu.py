@@ -59,7 +59,7 @@ class GpuSchedule:
         if not self.flat:
             write_combine(module, self.problem, self.layout, self.target)
         if self.padded:
-            write_loads(module, self.problem, self.layout)
+            write_loads(module, self.problem, self.layout, self.target)
         if self.epilogue and self.layout.row_tail:
             rows = [self.layout.workgroups * self.layout.row_tile]
             totals, results = tensor_type(rows, self.problem.accumulator), tensor_type(rows, self.problem.result)

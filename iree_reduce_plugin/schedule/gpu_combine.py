@@ -15,7 +15,7 @@ from ..layout import Layout
 from ..mlir import DYNAMIC, binary, element_type, index, read, tensor_type, write
 from ..problem import Problem
 from ..targets import Target
-from .functions import apply, column_lane, first_column, function, thread_id
+from .functions import apply, chunks, column_lane, first_column, function, thread_id
 from .gpu_lanes import combine_lanes
 
 
@@ -36,10 +36,10 @@ def write_combine(module: ir.Module, problem: Problem, layout: Layout, target: T
     slot = [partial] if left is None else [ir.IndexType.get()] if left == DYNAMIC else []
     with function(module, "combine", [accumulators] * (1 + layout.column_tail) + slot, partial) as body:
         before, (after, *rest) = body.arguments[: layout.column_tail], body.arguments[layout.column_tail :]
-        zeros, thread = [index(0)] * len(held), thread_id()
-        values = _scalars(read(after, zeros, held, element), layout)
+        thread = thread_id()
+        values = _scalars(after, problem, layout, target)
         if before:
-            values = _keep_past_end(values, _scalars(read(before[0], zeros, held, element), layout), layout, thread)
+            values = _keep_past_end(values, _scalars(before[0], problem, layout, target), layout, thread)
         fold = functools.partial(functools.reduce, functools.partial(binary, problem.op.mlir(element)))
         totals = [combine_lanes(problem, layout, target, fold(row)) for row in values]
         if left is None:
@@ -60,13 +60,18 @@ def cropped_rows(layout: Layout) -> int | None:
     return layout.rows.extent if alone else DYNAMIC
 
 
-def _scalars(value: ir.Value, layout: Layout) -> list[list[ir.Value]]:
-    """`[rows x] [1 x] E` as one list of E scalars a row."""
-    inner = ir.VectorType(value.type).rank - 1 - bool(layout.rows)
-    return [
-        [vector.ExtractOp(value, [], [*([row] if layout.rows else []), *[0] * inner, e]).result for e in range(layout.columns.elements)]
-        for row in range(layout.thread_rows)
-    ]
+def _scalars(accumulators: ir.Value, problem: Problem, layout: Layout, target: Target) -> list[list[ir.Value]]:
+    """`[rows x] [1 x] E` as one list of E scalars a row, read in vectors that the target takes."""
+    middle = [index(0)] * (layout.columns.subgroups > 1)
+    rows = []
+    for row in range(layout.thread_rows):
+        outer = [*([index(row)] if layout.rows else []), *middle]
+        scalars = []
+        for first, length in chunks(layout.columns.elements, target):
+            piece = read(accumulators, [*outer, index(first)], [length], problem.accumulator)
+            scalars += [vector.ExtractOp(piece, [], [e]).result for e in range(length)]
+        rows.append(scalars)
+    return rows
 
 
 def _keep_past_end(new: list[list[ir.Value]], old: list[list[ir.Value]], layout: Layout, thread: ir.Value) -> list[list[ir.Value]]:

@@ -11,44 +11,48 @@ from iree.compiler import ir
 from iree.compiler.dialects import tensor, vector
 
 from ..layout import Layout
-from ..mlir import element_type, index, poison, read, tensor_type, vector_type, write
+from ..mlir import element_type, index, read, tensor_type, vector_type, write
 from ..problem import Problem
-from .functions import apply, clamp, first_column, first_row, function, thread_id, workgroup_id
+from ..targets import Target
+from .functions import apply, chunks, clamp, first_column, first_row, function, thread_id, workgroup_id
 
 
-def write_loads(module: ir.Module, problem: Problem, layout: Layout) -> None:
+def write_loads(module: ir.Module, problem: Problem, layout: Layout, target: Target) -> None:
     """Writes the loads that the layout needs: `@load(source, step)` for whole steps, `@load_last(source)` for the partial one."""
     if layout.full_steps:
-        _write_load(module, problem, layout)
+        _write_load(module, problem, layout, target)
     if layout.column_tail:
-        _write_load_last(module, problem, layout)
+        _write_load_last(module, problem, layout, target)
 
 
-def _write_load(module: ir.Module, problem: Problem, layout: Layout) -> None:
+def _write_load(module: ir.Module, problem: Problem, layout: Layout, target: Target) -> None:
     """Whole vectors along the columns."""
-    source, elements = _source_type(problem), layout.columns.elements
     held = _held(layout)
-    with function(module, "load", [source, ir.IndexType.get()], tensor_type(held, problem.input)) as body:
+    with function(module, "load", [_source_type(problem), ir.IndexType.get()], tensor_type(held, problem.input)) as body:
         x, step = body.arguments
         s0, s1 = ir.AffineSymbolExpr.get(0), ir.AffineSymbolExpr.get(1)
         thread = thread_id()
-        column = apply(s0 * layout.columns.size + first_column(layout, s1), [step, thread])
-        rows = _rows(layout, thread)
-        parts = [read(x, [*row, column], [elements], problem.input) for row in rows]
-        body.give(_gather(parts, held, problem))
+        pieces = []
+        for first, length in chunks(layout.columns.elements, target):
+            column = apply(s0 * layout.columns.size + first_column(layout, s1) + first, [step, thread])
+            pieces += [(row, first, read(x, [*at, column], [length], problem.input)) for row, at in enumerate(_rows(layout, thread))]
+        body.give(_as_tensor(pieces, held, problem, layout))
 
 
-def _write_load_last(module: ir.Module, problem: Problem, layout: Layout) -> None:
+def _write_load_last(module: ir.Module, problem: Problem, layout: Layout, target: Target) -> None:
     """Element by element: the columns past K are spread over the lanes, and need not be a whole vector."""
-    source, held = _source_type(problem), _held(layout)
-    with function(module, "load_last", [source], tensor_type(held, problem.input)) as body:
+    held = _held(layout)
+    with function(module, "load_last", [_source_type(problem)], tensor_type(held, problem.input)) as body:
         (x,) = body.arguments
         thread, s0 = thread_id(), ir.AffineSymbolExpr.get(0)
         base = layout.full_steps * layout.columns.size
         columns = [clamp(first_column(layout, s0) + (base + e), problem.columns - 1, [thread]) for e in range(layout.columns.elements)]
-        scalars = [tensor.ExtractOp(x, [*row, column]).result for row in _rows(layout, thread) for column in columns]
-        value = vector.FromElementsOp(vector_type(held, problem.input), scalars).result
-        body.give(_as_tensor(value, held, problem))
+        pieces = []
+        for row, at in enumerate(_rows(layout, thread)):
+            for first, length in chunks(layout.columns.elements, target):
+                scalars = [tensor.ExtractOp(x, [*at, column]).result for column in columns[first : first + length]]
+                pieces.append((row, first, vector.FromElementsOp(vector_type([length], problem.input), scalars).result))
+        body.give(_as_tensor(pieces, held, problem, layout))
 
 
 def _source_type(problem: Problem) -> ir.Type:
@@ -74,15 +78,10 @@ def _rows(layout: Layout, thread: ir.Value) -> list[list[ir.Value]]:
     return [[clamp(row + r, last, ids) if layout.row_tail else apply(row + r, ids)] for r in range(layout.thread_rows)]
 
 
-def _gather(parts: list[ir.Value], held: list[int], problem: Problem) -> ir.Value:
-    """One vector a row as the tensor that the step expects."""
-    flat = [len(parts), held[-1]]
-    whole = poison(vector_type(flat, problem.input))
-    for row, part in enumerate(parts):
-        whole = vector.InsertOp(part, whole, [], [row]).result
-    return _as_tensor(vector.ShapeCastOp(vector_type(held, problem.input), whole).result, held, problem)
-
-
-def _as_tensor(value: ir.Value, held: list[int], problem: Problem) -> ir.Value:
-    empty = tensor.EmptyOp(held, element_type(problem.input)).result
-    return write(value, empty, [index(0)] * len(held), in_bounds=True)
+def _as_tensor(pieces: list[tuple[int, int, ir.Value]], held: list[int], problem: Problem, layout: Layout) -> ir.Value:
+    """The tensor that the step expects, made of vectors (row, first element, vector)."""
+    whole = tensor.EmptyOp(held, element_type(problem.input)).result
+    middle = [index(0)] * (len(held) - 1 - bool(layout.rows))
+    for row, first, piece in pieces:
+        whole = write(piece, whole, [*([index(row)] if layout.rows else []), *middle, index(first)], in_bounds=True)
+    return whole
