@@ -33,10 +33,16 @@ def function(module: ir.Module, name: str, inputs: Sequence[ir.Type], output: ir
         yield Body(block.arguments)
 
 
+def vector_length(elements: int, target: Target) -> int:
+    """The longest vector that the target takes and that cuts `elements` into equal parts."""
+    most = min(elements, target.vector_elements or elements)
+    return max(length for length in range(1, most + 1) if elements % length == 0)
+
+
 def chunks(elements: int, target: Target) -> list[tuple[int, int]]:
-    """(first element, length) of the vectors that hold `elements`, none longer than the target takes."""
-    most = target.vector_elements or elements
-    return [(first, min(most, elements - first)) for first in range(0, elements, most)]
+    """(first element, length) of the vectors that hold `elements`."""
+    length = vector_length(elements, target)
+    return [(first, length) for first in range(0, elements, length)]
 
 
 def thread_id() -> ir.Value:

@@ -23,7 +23,7 @@ from iree.compiler.dialects import tensor
 from ..job import Job
 from ..mlir import DYNAMIC, element_type, scalar_attribute, tensor_type
 from . import transform_ops as t
-from .functions import function
+from .functions import function, vector_length
 from .gpu_combine import cropped_rows, write_combine
 from .gpu_loads import write_loads
 from .start import inline_start, write_start
@@ -36,7 +36,7 @@ TIDY_SLICES = (
     "linalg.swap_extract_slice_with_fill",
     "canonicalization",
 )
-STEP, LAST_STEP, LANE, SUBGROUP, EPILOGUE = "step", "last_step", "lane", "subgroup", "epilogue"
+START, STEP, LAST_STEP, LANE, SUBGROUP, EPILOGUE = "start", "step", "last_step", "lane", "subgroup", "epilogue"
 
 
 class GpuSchedule:
@@ -86,6 +86,8 @@ class GpuSchedule:
         if not self.flat:
             self.combine()
         t.apply_patterns(function, *TIDY_SLICES)
+        if self.target.vector_elements:
+            self.short_vectors()
         self.threads(self.vectors())
 
     def whole_tiles(self, reduction: t.Handle) -> t.Handle:
@@ -127,6 +129,7 @@ class GpuSchedule:
         """Two splits of K; the ops they make are labelled, and the last, partial step is set apart."""
         if self.flat:
             t.label(reduction, STEP)
+            t.label(t.producer(reduction, 1), START)
             return
         _, lane = t.split_reduction(reduction, self.layout.columns.size, self.k, inner_parallel=True)
         if self.subgroups > 1:
@@ -135,7 +138,9 @@ class GpuSchedule:
         stages = [STEP, LANE] + [SUBGROUP] * (self.subgroups > 1) + [EPILOGUE] * self.epilogue
         for op, stage in zip(t.split(t.find(self.function, GENERIC), len(stages)), stages, strict=True):  # in program order
             t.label(op, stage)
-        inline_start(self.problem, t.producer(self.find(STEP), 1), self.module)
+        start = t.producer(self.find(STEP), 1)
+        t.label(start, START)
+        inline_start(self.problem, start, self.module)
         if self.layout.column_tail and self.layout.full_steps:
             _, rest = t.split_after(self.find(STEP), self.k, self.layout.full_steps)
             t.label(rest, LAST_STEP)
@@ -224,6 +229,30 @@ class GpuSchedule:
                 crop = t.consumers(lane)
                 size = [t.operand(crop, 1)] if left == DYNAMIC else []
                 t.inline("combine", [*inputs, *size], t.result(crop), crop, self.module)
+
+    def short_vectors(self) -> None:
+        """Cuts what a thread holds of a step into vectors of one dimension that the target takes, unrolled."""
+        held = 0 if self.flat else 1 + (self.subgroups > 1)  # dimensions of the accumulators besides the rows; elements are the last
+        ops = [(t.find(self.function, "linalg.fill", START), held)]
+        ops += [(self.find(stage), held + 1) for stage in self._step_stages()]
+        for op, inner in ops:
+            self._cut(op, inner)
+        t.apply_patterns(self.function, *TIDY_SLICES)
+
+    def _step_stages(self) -> list[str]:
+        return [STEP] * bool(self.layout.full_steps) + [LAST_STEP] * self.layout.column_tail
+
+    def _cut(self, op: t.Handle, inner: int) -> None:
+        rows, elements, loops = self.layout.thread_rows, self.layout.columns.elements, []
+        length = vector_length(elements, self.target)
+        if rows > 1:
+            op, loop = t.tile_to_for(op, [1])
+            loops.append((loop, rows))
+        if elements > length:
+            op, loop = t.tile_to_for(op, [0] * (self.k + inner - 1) + [length])
+            loops.append((loop, elements // length))
+        for loop, count in reversed(loops):  # inner first: the outer one copies what is in it
+            t.unroll(loop, count)
 
     def vectors(self) -> t.Handle:
         function = t.vectorize(self.function)
