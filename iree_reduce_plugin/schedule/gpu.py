@@ -243,16 +243,16 @@ class GpuSchedule:
         return [STEP] * bool(self.layout.full_steps) + [LAST_STEP] * self.layout.column_tail
 
     def _cut(self, op: t.Handle, inner: int) -> None:
-        rows, elements, loops = self.layout.thread_rows, self.layout.columns.elements, []
+        rows, elements = self.layout.thread_rows, self.layout.columns.elements
         length = vector_length(elements, self.target)
-        if rows > 1:
-            op, loop = t.tile_to_for(op, [1])
-            loops.append((loop, rows))
+        counts = {0: rows} if rows > 1 else {}
         if elements > length:
-            op, loop = t.tile_to_for(op, [0] * (self.k + inner - 1) + [length])
-            loops.append((loop, elements // length))
-        for loop, count in reversed(loops):  # inner first: the outer one copies what is in it
-            t.unroll(loop, count)
+            counts[self.k + inner - 1] = elements // length
+        if counts:
+            sizes = {0: 1, self.k + inner - 1: length}
+            _, loops = t.tile_to_for(op, [sizes[d] if d in counts else 0 for d in range(max(counts) + 1)])
+            for loop, count in reversed(list(zip(loops, counts.values(), strict=True))):  # inner first: the outer copies what is in it
+                t.unroll(loop, count)
 
     def vectors(self) -> t.Handle:
         function = t.vectorize(self.function)

@@ -112,10 +112,10 @@ def tile_to_forall(handle: Handle, sizes: Sequence[int], mapping: Sequence[str])
     return op.tiled_op, op.forall_op
 
 
-def tile_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, Handle]:
-    """Tiles the one loop whose size is not 0 into an `scf.for`; gives (tiled op, loop)."""
+def tile_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, list[Handle]]:
+    """Tiles into an `scf.for` for each size that is not 0; gives (tiled op, loops from the outermost)."""
     op = structured.TileUsingForOp(handle, sizes=list(sizes))
-    return op.tiled_linalg_op, op.loops[0]
+    return op.tiled_linalg_op, list(op.loops)
 
 
 def tile_reduction_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, Handle, Handle]:
