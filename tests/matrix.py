@@ -237,17 +237,6 @@ def _random(problem: Problem, rng: np.random.Generator, info: Any) -> Any:
     return (1 + values / math.sqrt(problem.columns) if problem.op.name == "prod" else values).astype(dtype)
 
 
-def same_bits(a: Any, b: Any) -> bool:
-    """Equal shape, type and bytes, after every NaN is made one and the same: hardware differs in the bits of a NaN."""
-    a, b = np.asarray(a), np.asarray(b)
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.dtype.kind in "iu":
-        return a.tobytes() == b.tobytes()
-    nan = a.dtype.type("nan")
-    return np.where(a == a, a, nan).tobytes() == np.where(b == b, b, nan).tobytes()
-
-
 def near_numpy(result: Any, x: Any, problem: Problem, layout: Layout | None) -> bool:
     """Whether the result is NumPy's, within what rounding allows.
 

@@ -62,7 +62,10 @@ def problems(target, size, count, seed):
             "lane_basis": [[lanes], [0]] if one else [[row_lanes, lanes], [0, 1]],
             "subgroup_basis": [[subgroups], [0]] if one else [[row_subgroups, subgroups], [0, 1]],
         }
-        dtype, op = rng.choice(TYPES), rng.choice(("sum", "sum", "sum", "max", "min", "prod"))
+        dtype = rng.choice(TYPES)
+        if target == "gfx1100" and dtype in ("f16", "bf16") and elements & (elements - 1):
+            continue  # without buffer instructions LLVM can't select code for the 16-bit tails of these
+        op = rng.choice(("sum", "sum", "sum", "max", "min", "prod"))
         problem = Problem.of((columns,) if one else (rows, columns), dtype, op, initial=rng.choice((None, None, 3)))
         try:
             emulated_job(problem, tuning, target)

@@ -77,13 +77,6 @@ def job_of(target, shape, dtype, op, given, strategy="subgroup"):
     return make_job(Problem.of(shape, dtype, op), given, find_target(target), strategy)[0]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("IREE_REDUCE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.mark.parametrize(("target", "shape", "dtype", "op", "given"), list(cases()))
 def test_the_marks_of_the_schedule(target, shape, dtype, op, given):
     job = job_of(target, shape, dtype, op, given)

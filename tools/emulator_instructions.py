@@ -9,7 +9,7 @@ import collections
 import ctypes
 import struct
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +22,10 @@ Found = tuple[Callable[..., Any], list[int], Any]  # what runs it, the numbers o
 
 @dataclass
 class Tally:
-    """What was executed: instructions by mnemonic, and buffer accesses past the end, which the hardware masks."""
+    """What was executed: instructions by mnemonic, and accesses outside the arrays (`ranges` of addresses) and the shared memory."""
 
+    ranges: Sequence[range] = ()
+    shared_bytes: int = 0
     instructions: collections.Counter[str] = field(default_factory=collections.Counter)
     out_of_range: int = 0
 
@@ -32,15 +34,16 @@ _tally = Tally()
 
 
 @contextmanager
-def counting() -> Iterator[Tally]:
-    """Counts what the emulator executes meanwhile."""
+def counting(ranges: Sequence[range], shared_bytes: int) -> Iterator[Tally]:
+    """Counts what the emulator executes meanwhile, on arrays that lie at these addresses."""
     global _tally
-    _tally = Tally()
+    _tally = Tally(ranges, shared_bytes)
     yield _tally
 
 
-def record(mnemonic: str) -> None:
-    _tally.instructions[mnemonic] += 1
+def tally() -> Tally:
+    """The one in use."""
+    return _tally
 
 
 class Wave:
@@ -69,18 +72,18 @@ class Wave:
         self.pc += size
 
 
-def _words(pc: int) -> tuple[int, int]:
+def words(pc: int) -> tuple[int, int]:
     first, second = (ctypes.c_uint32 * 2).from_address(pc)
     return first, second
 
 
-def _decoded(emu: Any, pc: int, arch: str) -> Any:
+def decoded(emu: Any, pc: int, arch: str) -> Any:
     return emu.decode_inst(ctypes.string_at(pc, 16), arch)
 
 
 def swizzle(emu: Any, pc: int, arch: str) -> Found | None:
     """`ds_swizzle_b32` in bit-mask mode: lane j of each 32 reads lane ((j & and) | or) ^ xor."""
-    first, second = _words(pc)
+    first, second = words(pc)
     code, offset = (first >> 17) & 0xFF if arch.startswith("cdna") else (first >> 18) & 0xFF, first & 0xFFFF
     if first >> 26 != 0x36 or code not in (0x3D, 0x35) or offset >> 15:
         return None
@@ -96,7 +99,7 @@ def swizzle(emu: Any, pc: int, arch: str) -> Found | None:
             wave.vectors[target + lane] = old[other] if other in active else 0
         wave.advance(8)
 
-    return run, [SCALARS, VECTORS], _decoded(emu, pc, arch)
+    return run, [SCALARS, VECTORS], decoded(emu, pc, arch)
 
 
 def vop3_dpp(emu: Any, pc: int, arch: str) -> Found | None:
@@ -104,7 +107,7 @@ def vop3_dpp(emu: Any, pc: int, arch: str) -> Found | None:
 
     The source is brought to a register that no kernel here uses, and the same instruction runs on that.
     """
-    first, second = _words(pc)
+    first, second = words(pc)
     (control,) = struct.unpack("<I", ctypes.string_at(pc + 8, 4))
     if arch != "rdna3" or first >> 26 != 0x35 or second & 0x1FF != 0xFA:
         return None
@@ -129,7 +132,7 @@ def vop3_dpp(emu: Any, pc: int, arch: str) -> Found | None:
         compiled.fxn(*registers)
         wave.pc = pc + 12
 
-    return run, buffers, _decoded(emu, pc, arch)
+    return run, buffers, decoded(emu, pc, arch)
 
 
 def _dpp_lane(control: int, lane: int) -> int | None:
@@ -147,7 +150,7 @@ def _dpp_lane(control: int, lane: int) -> int | None:
 
 def invalidate(emu: Any, pc: int, arch: str) -> Found | None:
     """`buffer_gl0_inv`."""
-    first, _ = _words(pc)
+    first, _ = words(pc)
     if arch != "rdna3" or first >> 26 != 0x38 or first >> 18 & 0xFF != 0x2B:
         return None
     lanes = emu._wave_size(arch)
@@ -156,89 +159,3 @@ def invalidate(emu: Any, pc: int, arch: str) -> Found | None:
         Wave(emu, scalars.value, vectors.value, lanes).advance(8)
 
     return run, [SCALARS, VECTORS], types.SimpleNamespace(op=types.SimpleNamespace(name="BUFFER_GL0_INV"), size=lambda: 8)
-
-
-@dataclass(frozen=True)
-class Mubuf:
-    """One MUBUF instruction of CDNA: a load or store through a buffer resource.
-
-    width: bytes of a piece that is checked and moved by itself; pieces: such pieces, in as many registers.
-    """
-
-    loads: bool
-    width: int
-    pieces: int
-    signed: bool
-    half: bool  # fills half a register, and keeps the other half
-    high: bool
-    offset: int
-    has_offset: bool
-    has_index: bool
-    address: int  # vector register
-    data: int  # vector register
-    resource: int  # scalar register
-    base: int  # scalar register or constant
-
-    @staticmethod
-    def runner(emu: Any, pc: int, arch: str) -> Found | None:
-        first, second = _words(pc)
-        to_lds, accumulation = first >> 16 & 1, second >> 23 & 1
-        if not arch.startswith("cdna") or first >> 26 != 0x38 or to_lds or accumulation:
-            return None
-        inst = _decoded(emu, pc, arch)
-        _, verb, kind, *rest = [*inst.op.name.split("_"), "", ""]
-        widths = {"UBYTE": 1, "SBYTE": 1, "BYTE": 1, "USHORT": 2, "SSHORT": 2, "SHORT": 2}
-        dwords = {"DWORD": 1, "DWORDX2": 2, "DWORDX3": 3, "DWORDX4": 4}
-        if verb not in ("LOAD", "STORE") or "LDS" in rest or kind not in widths | dwords:
-            return None
-        mubuf = Mubuf(
-            loads=verb == "LOAD",
-            width=widths.get(kind, 4),
-            pieces=dwords.get(kind, 1),
-            signed=kind in ("SBYTE", "SSHORT"),
-            half="D16" in rest,
-            high="HI" in rest,
-            offset=first & 0xFFF,
-            has_offset=bool(first >> 12 & 1),
-            has_index=bool(first >> 13 & 1),
-            address=second & 0xFF,
-            data=second >> 8 & 0xFF,
-            resource=(second >> 16 & 0x1F) * 4,
-            base=second >> 24,
-        )
-        lanes = emu._wave_size(arch)
-
-        def run(scalars: Any, vectors: Any) -> None:
-            wave = Wave(emu, scalars.value, vectors.value, lanes)
-            mubuf.execute(wave)
-            wave.advance(8)
-
-        return run, [SCALARS, VECTORS], inst
-
-    def execute(self, wave: Wave) -> None:
-        words = wave.scalars[self.resource : self.resource + 3]
-        start, stride, size = (words[0] | words[1] << 32) & 0xFFFFFFFFFFFF, words[1] >> 16 & 0x3FFF, words[2]
-        base = wave.scalars[self.base] if self.base < 128 else self.base - 128
-        for lane in wave.active:
-            index = wave.vectors[self.address * wave.lanes + lane] if self.has_index else 0
-            offset = wave.vectors[(self.address + self.has_index) * wave.lanes + lane] if self.has_offset else 0
-            at = offset + self.offset + stride * index + base
-            for piece in range(self.pieces):
-                first = at + self.width * piece
-                inside = first + self.width <= size
-                _tally.out_of_range += not inside
-                self._move(wave, (self.data + piece) * wave.lanes + lane, start + first, inside)
-
-    def _move(self, wave: Wave, register: int, address: int, inside: bool) -> None:
-        """A load past the end gives 0, a store there does nothing."""
-        old = wave.vectors[register]
-        if not self.loads:
-            if inside:
-                value = old >> (16 if self.high else 0) & (1 << 8 * self.width) - 1
-                ctypes.memmove(address, value.to_bytes(self.width, "little"), self.width)
-            return
-        value = int.from_bytes(ctypes.string_at(address, self.width), "little", signed=self.signed) if inside else 0
-        if self.half:
-            value &= 0xFFFF
-            value = old & 0xFFFF | value << 16 if self.high else old & 0xFFFF0000 | value
-        wave.vectors[register] = value & 0xFFFFFFFF

@@ -7,9 +7,9 @@ known commit differs from it or stops:
 - a DPP source is read as it stood before the instruction; the emulator writes a register lane by lane while it reads it
 - a DPP source of a VOP3 instruction (RDNA3), which the emulator reads as a constant
 - `ds_swizzle_b32` in bit-mask mode
-- MUBUF loads and stores of every width, with the range check of the buffer resource; the emulator knows some of them, unchecked
+- loads and stores (`emulator_memory`): those of MUBUF that the emulator lacks, a check of their range, addresses that are not aligned
 - `buffer_gl0_inv` of RDNA3 ("RDNA3 Instruction Set Architecture"), which the emulator stops at; it has no caches, and nothing to do
-- LDS reads: the emulator forms the addresses of inactive lanes too, from registers that hold anything
+- reads of two addresses in shared memory: the emulator forms those of inactive lanes too, from registers that hold anything
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from emulator_instructions import REGISTERS, SCALARS, VECTORS, Mubuf, Wave, invalidate, record, swizzle, vop3_dpp
+from emulator_instructions import REGISTERS, SCALARS, VECTORS, Wave, invalidate, swizzle, tally, vop3_dpp
+from emulator_memory import global_access, mubuf, shared_access
 
 ROW_BCAST_15, ROW_BCAST_31 = 0x142, 0x143  # values of the DPP control field
 ACCUMULATION = 5  # the emulator's number for the buffer of accumulation registers, which none of our kernels uses
@@ -38,7 +39,7 @@ def mend() -> None:
     before = ctypes.create_string_buffer(REGISTERS * 64 * 4)
 
     def decode_at(pc: int, arch: str) -> tuple[Any, Any]:
-        ours = (swizzle, Mubuf.runner, vop3_dpp, invalidate)
+        ours = (swizzle, shared_access, mubuf, global_access, vop3_dpp, invalidate)
         found = next((found for known in ours if (found := known(emu, pc, arch))), None)
         if found is None:
             (program, compiled), inst = decode(pc, arch)
@@ -48,11 +49,11 @@ def mend() -> None:
         else:
             run, buffers, inst = found
         name = getattr(getattr(inst, "op", None), "name", type(inst).__name__)
-        if name.startswith(("DS_READ", "DS_LOAD")) and SCALARS in buffers:
+        if found is None and name.startswith(("DS_READ", "DS_LOAD")) and SCALARS in buffers:
             run = _active_addresses(emu, run, buffers, _address_register(pc), emu._wave_size(arch))
 
         def counted(*registers: Any) -> Any:
-            record(name)
+            tally().instructions[name] += 1
             return run(*registers)
 
         return (types.SimpleNamespace(arg=types.SimpleNamespace(globals=buffers)), types.SimpleNamespace(fxn=counted)), inst

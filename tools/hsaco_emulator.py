@@ -90,7 +90,8 @@ def checked_out(root: Path) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run executed, in all workgroups. out_of_range: buffer accesses past the end; the hardware masks them, too."""
+    """What one run executed, in all workgroups. out_of_range: accesses outside the arrays; they read 0 and write nothing,
+    as buffer accesses past the end do on the hardware, where global ones would fault."""
 
     instructions: Mapping[str, int]
     out_of_range: int
@@ -176,7 +177,7 @@ class CodeObject:
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         sizes = (workgroups, 1, 1, threads, 1, 1)
         registers = self._user_registers(address, rsrc2 >> 1 & 0x1F)
-        with counting() as tally:
+        with counting([h.addresses for h in held], self.shared_memory_bytes) as tally:
             try:
                 run_asm(base + self._entry, len(self._memory), *sizes, address, rsrc2, self.scratch_bytes, SETS[target][0], registers)
             except ValueError as e:  # an instruction that it doesn't know
@@ -207,6 +208,7 @@ class _Guarded:
         self.array = self._memory[self._inside].view(array.dtype).reshape(array.shape)
         self.array[...] = array
         self.address = self.array.ctypes.data
+        self.addresses = range(self.address, self.address + array.nbytes)
 
     def check(self) -> None:
         around = self._memory[: self._inside.start], self._memory[self._inside.stop :]
