@@ -18,7 +18,7 @@ from typing import Any
 import iree.runtime as rt
 
 from .errors import DeviceError, InputError
-from .targets import TARGETS
+from .targets import CPU_STACK_BYTES, TARGETS
 
 # Inputs of fewer bytes run in the caller's thread: waking the workers takes longer than they save.
 SMALL_BYTES = 256 * 1024
@@ -171,12 +171,14 @@ _opened: dict[str, OpenDevice] = {}
 
 
 def _pin_threads() -> None:
-    """One thread a core: left to itself the system sometimes puts two on one.
+    """One thread a core, as the system sometimes puts two on one, with a stack that holds a kernel's.
 
-    The flag is the process's; it is read when the driver is made, and left alone where the user has set the topology.
+    The flags are the process's; they are read when the driver is made, and left alone where the user has set them.
     """
-    if "task_topology" not in os.environ.get("IREE_PY_RUNTIME_FLAGS", ""):
-        rt.flags.parse_flags("--task_topology_cpu_ids=" + ",".join(map(str, _cores())))
+    given = os.environ.get("IREE_PY_RUNTIME_FLAGS", "")
+    for name, value in (("task_topology_cpu_ids", ",".join(map(str, _cores()))), ("task_worker_stack_size", str(4 * CPU_STACK_BYTES))):
+        if name.removesuffix("_cpu_ids") not in given:
+            rt.flags.parse_flags(f"--{name}={value}")
 
 
 def _after_fork() -> None:

@@ -40,7 +40,10 @@ class ElementType:
 
     @property
     def accumulator(self) -> ElementType:
-        """The type that sums and products of this one are kept in: f32 for the 16-bit floats, itself for the others."""
+        """The type that results of this one are built in: f32 for the 16-bit floats, itself for the others.
+
+        Exact for max and min, which have no native instruction for bf16 anywhere (and IREE's CPU code can't take f16's).
+        """
         return ElementType("f32") if self.name in ("f16", "bf16") else self
 
     @staticmethod

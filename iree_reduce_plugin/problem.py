@@ -80,8 +80,7 @@ class Problem:
         if columns == 0 and initial is None and the_op.default_initial is None and 0 not in _kept(shape, axes):
             raise ValueError(f"zero-size array to reduction operation {the_op.ufunc.__name__} which has no identity")
         start = the_op.default_initial if initial is None else _initial(initial, loop_type)
-        accumulator = loop_type.accumulator if the_op.widens else loop_type
-        return Problem(the_op, tuple(shape), axes, bool(keepdims), element, loop_type, accumulator, loop_type, start)
+        return Problem(the_op, tuple(shape), axes, bool(keepdims), element, loop_type, loop_type.accumulator, loop_type, start)
 
     @functools.cached_property
     def kept_shape(self) -> tuple[int, ...]:

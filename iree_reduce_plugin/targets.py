@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from .errors import InputError
 
+CPU_STACK_BYTES = 1 << 18  # of a CPU kernel: the accumulators of one row, which it may hold twice
+
 
 @dataclass(frozen=True)
 class Target:

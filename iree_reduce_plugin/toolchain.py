@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 
 from .errors import CompileError
-from .targets import Target
+from .targets import CPU_STACK_BYTES, Target
 
 TESTED = "3.13"
 
@@ -32,6 +32,7 @@ def compile_flags(target: Target) -> tuple[str, ...]:
         "--iree-hal-local-target-device-backends=llvm-cpu",
         "--iree-llvmcpu-target-cpu=host",
         "--iree-llvmcpu-reassociate-fp-reductions=false",  # the order of the sum is the tuning's
+        f"--iree-llvmcpu-stack-allocation-limit={CPU_STACK_BYTES}",  # the accumulators of one row lie there
     )
 
 

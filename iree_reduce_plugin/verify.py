@@ -12,14 +12,14 @@ from .errors import InputError, check
 from .job import STRATEGIES
 from .layout import Layout
 from .problem import Problem
-from .targets import Target, find_target
+from .targets import CPU_STACK_BYTES, Target, find_target
 from .tuning import Tuning
 
 # 32-bit registers a lane. IREE's compile time explodes with more, and at 8 waves a SIMD the hardware has 64 to give.
 MAX_ACCUMULATOR_REGISTERS = 128
 MAX_LOAD_REGISTERS = 512
 # The CPU builder keeps the accumulators of one row on the stack and in the first two cache levels.
-MAX_CPU_ACCUMULATOR_BYTES = 256 * 1024
+MAX_CPU_ACCUMULATOR_BYTES = CPU_STACK_BYTES // 2
 MAX_CPU_STEP = 1 << 20
 MAX_CPU_THREAD_ROWS = 1 << 16
 
@@ -110,6 +110,11 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         layout.workgroup_size <= threads,
         f"workgroup_size {layout.workgroup_size} is above the {threads} threads of a workgroup on {target.name}: "
         f"use at most {threads // layout.subgroup_size} subgroups",
+    )
+    check(
+        layout.columns.lanes <= min(sizes),
+        f"lane_basis {[list(entries) for entries in full.lane_basis or ()]}: {layout.columns.lanes} lanes along the reduced loop is above "
+        f"{min(sizes)}, the most that {target.name} combines: use {min(sizes)} there, or lanes along the rows",
     )
     words = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
     check(

@@ -82,8 +82,9 @@ class Access:
 def mubuf(emu: Any, pc: int, arch: str) -> Found | None:
     """Through a buffer resource, which holds the base, the stride and the size.
 
-    The offset in the register and the one in the instruction are added without wrapping round: a negative one in the register is out
-    of range, as LLVM's `splitBufferOffsets` has it ("appears to be illegal ... even if adding the immediate offset makes it positive").
+    The offset in the register and the one in the instruction are added in 32 bits, so that a negative one in the register, which LLVM's
+    loop strength reduction makes, is in range where the sum is. Source: Mesa's ACO optimizer folds constants into MUBUF on that ground
+    (`vaddr_prevent_overflow`). A comment in LLVM's `splitBufferOffsets` doubts it; nothing here can tell which is right.
     """
     first, second = words(pc)
     to_lds, accumulation = first >> 16 & 1, second >> 23 & 1
@@ -105,7 +106,7 @@ def mubuf(emu: Any, pc: int, arch: str) -> Found | None:
         for lane in wave.active:
             index = wave.vectors[address * lanes + lane] if has_index else 0
             offset = wave.vectors[(address + has_index) * lanes + lane] if has_offset else 0
-            first = start + offset + added + stride * index
+            first = start + (offset + added & 0xFFFFFFFF) + stride * index
             access.move(wave, lane, data, first, lambda at, width: at + width <= start + size)
         wave.advance(8)
 

@@ -10,43 +10,67 @@ import functools
 from collections.abc import Callable
 
 from iree.compiler import ir
-from iree.compiler.dialects import tensor, vector
+from iree.compiler.dialects import scf, tensor, vector
 
 from ..layout import Layout
-from ..mlir import binary, index, read, tensor_type, vector_type, write
+from ..mlir import binary, constant, index, read, tensor_type, vector_type, write
 from ..problem import Problem
-from .functions import function
+from .functions import apply, function
 
+STRAIGHT = 1024  # accumulators combined in straight code
 BLOCK_LANES = 16  # lanes folded together: a register of 32-bit values on AVX-512, two on AVX2
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 
 def write_combine(module: ir.Module, problem: Problem, layout: Layout) -> None:
-    """Writes `@combine(accumulators, slot) -> slot`: tensor<[1 x] S*L*E>, tensor<[1]> -> tensor<[1]>; the 1 is the row, if any."""
+    """Writes `@combine(accumulators, slot) -> slot`: tensor<[1 x] S*L*E>, tensor<[1]> -> tensor<[1]>; the 1 is the row, if any.
+
+    Few accumulators combine in straight code, all subgroups together; many in a loop over the subgroups, which keeps the code short.
+    """
     element, tile = problem.accumulator, layout.columns
     row = [1] if layout.rows else []
     accumulators, slot = tensor_type([*row, tile.size], element), tensor_type(row, element)
-    combine = functools.partial(binary, problem.op.mlir(element))
     with function(module, "combine", [accumulators, slot], slot) as body:
         held, target = body.arguments
-        lanes = tile.subgroups * tile.lanes
-        blocks = []
-        for first in range(0, lanes, BLOCK_LANES):
-            count = min(BLOCK_LANES, lanes - first)
-            at = [index(0)] * len(row) + [index(first * tile.elements)]
-            flat = read(held, at, [count * tile.elements], element)
-            blocks.append(_fold_elements(flat, tile.elements, combine))
-        levels = tile.lanes.bit_length() - 1
-        for _ in range(levels):
-            blocks = _combine_neighbours(blocks, combine)
-        partials = [vector.ExtractOp(block, [], [i]).result for block in blocks for i in range(_length(block))]
-        total = functools.reduce(combine, partials)
+        if tile.subgroups > 1 and tile.size > STRAIGHT:
+            total = _loop_over_subgroups(held, problem, layout)
+        else:
+            total = _fold(_partials(held, index(0), tile.subgroups, problem, layout), problem)
         if row:
             one = vector.FromElementsOp(vector_type([1], element), [total]).result
             body.give(write(one, target, [index(0)], in_bounds=True))
         else:
             body.give(tensor.InsertOp(total, target, []).result)
+
+
+def _fold(values: list[ir.Value], problem: Problem) -> ir.Value:
+    return functools.reduce(functools.partial(binary, problem.op.mlir(problem.accumulator)), values)
+
+
+def _loop_over_subgroups(held: ir.Value, problem: Problem, layout: Layout) -> ir.Value:
+    """Folds the partials in ascending order, from the identity, which changes nothing."""
+    stride = layout.columns.lanes * layout.columns.elements
+    start = constant(problem.op.identity(problem.accumulator), problem.accumulator)
+    loop = scf.ForOp(index(0), index(layout.columns.size), index(stride), [start])
+    with ir.InsertionPoint(loop.body):
+        (partial,) = _partials(held, loop.induction_variable, 1, problem, layout)
+        scf.YieldOp([_fold([loop.inner_iter_args[0], partial], problem)])
+    return loop.results[0]
+
+
+def _partials(held: ir.Value, first: ir.Value, subgroups: int, problem: Problem, layout: Layout) -> list[ir.Value]:
+    """The partials of so many subgroups, whose accumulators begin at `first`."""
+    tile, combine = layout.columns, functools.partial(binary, problem.op.mlir(problem.accumulator))
+    lanes, blocks = subgroups * tile.lanes, []
+    for lane in range(0, lanes, BLOCK_LANES):
+        count = min(BLOCK_LANES, lanes - lane)
+        at = apply(ir.AffineSymbolExpr.get(0) + lane * tile.elements, [first])
+        flat = read(held, [*([index(0)] if layout.rows else []), at], [count * tile.elements], problem.accumulator)
+        blocks.append(_fold_elements(flat, tile.elements, combine))
+    for _ in range(tile.lanes.bit_length() - 1):
+        blocks = _combine_neighbours(blocks, combine)
+    return [vector.ExtractOp(block, [], [i]).result for block in blocks for i in range(_length(block))]
 
 
 def _length(value: ir.Value) -> int:

@@ -191,7 +191,8 @@ class GpuSchedule:
             t.inline(name, [t.result(self.source), *counter], t.result(piece), piece, self.module)
 
     def merge(self, fill: t.Handle) -> None:
-        rows = max(1, self.layout.row_tile // self.layout.workgroup_size)
+        tile = self.layout.row_tile
+        rows = next(n for n in range(1, tile + 1) if tile % n == 0 and tile // n <= self.layout.workgroup_size)  # of one thread
         top = self.find(EPILOGUE) if self.epilogue else self.find(SUBGROUP)
         inner = ([self.find(SUBGROUP)] if self.epilogue and self.subgroups > 1 else []) + ([fill] if self.subgroups > 1 else [])
         if self.layout.rows:
