@@ -111,11 +111,6 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"workgroup_size {layout.workgroup_size} is above the {threads} threads of a workgroup on {target.name}: "
         f"use at most {threads // layout.subgroup_size} subgroups",
     )
-    check(
-        layout.columns.lanes <= min(sizes),
-        f"lane_basis {[list(entries) for entries in full.lane_basis or ()]}: {layout.columns.lanes} lanes along the reduced loop is above "
-        f"{min(sizes)}, the most that {target.name} combines: use {min(sizes)} there, or lanes along the rows",
-    )
     words = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
     check(
         words <= MAX_ACCUMULATOR_REGISTERS,
