@@ -109,7 +109,7 @@ REFUSED = [  # tuning, shape, words; other arguments last
     (one(reduction=[1 << 18], thread=[4]), (1 << 20,), "partial_reduction 262144", "256 steps", "1024 registers", "512", GFX942),
     ({"workgroup": [2048, 0], "reduction": [0, 16], "lane_basis": [[64, 1], [0, 1]], "subgroup_basis": [[1, 16], [0, 1]],
       "thread": [32, 1]}, (4096, 4096), "2048 rows x 16 subgroups x 4 bytes", "131072 bytes of shared memory", "65536 of gfx942", GFX942),
-    (one(reduction=[1 << 20]), (1 << 20,), "1048576 f32 accumulators", str(MAX_CPU_ACCUMULATOR_BYTES), "at most 65536"),
+    (one(reduction=[1 << 20]), (1 << 20,), "1048576 f32 accumulators", str(MAX_CPU_ACCUMULATOR_BYTES), "at most 32768"),
     (one(reduction=[1 << 21], thread=[4]), (1 << 20,), "partial_reduction 2097152", "1048576", "cpu"),
     (two(workgroup=[1 << 20, 0]), (1 << 20, 64), "thread", "262144 rows a lane", "65536"),
     (two(lane_basis=[[32, 2], [0, 1]], workgroup=[32, 0]), (32, 4096), "lane_basis [[32, 2], [0, 1]]",
