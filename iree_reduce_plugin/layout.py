@@ -121,6 +121,12 @@ class Layout:
         return self.columns.subgroups > 1 or self.has_epilogue
 
     @property
+    def merge_rows(self) -> int:
+        """Rows whose partials one thread merges: as few as the workgroup's threads allow."""
+        tile = self.row_tile
+        return next(n for n in range(1, tile + 1) if tile % n == 0 and tile // n <= self.workgroup_size)
+
+    @property
     def shared_memory_bytes(self) -> int:
         return self.row_tile * self.columns.subgroups * self.accumulator_bytes if self.merges else 0
 

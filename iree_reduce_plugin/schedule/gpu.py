@@ -23,9 +23,10 @@ from iree.compiler.dialects import tensor
 from ..job import Job
 from ..mlir import DYNAMIC, element_type, scalar_attribute, tensor_type
 from . import transform_ops as t
-from .functions import function, vector_length
+from .functions import function
 from .gpu_combine import cropped_rows, write_combine
 from .gpu_loads import write_loads
+from .gpu_short_vectors import cut, held_cuts, merge_cuts
 from .start import inline_start, write_start
 
 GENERIC = "linalg.generic"
@@ -191,12 +192,10 @@ class GpuSchedule:
             t.inline(name, [t.result(self.source), *counter], t.result(piece), piece, self.module)
 
     def merge(self, fill: t.Handle) -> None:
-        tile = self.layout.row_tile
-        rows = next(n for n in range(1, tile + 1) if tile % n == 0 and tile // n <= self.layout.workgroup_size)  # of one thread
         top = self.find(EPILOGUE) if self.epilogue else self.find(SUBGROUP)
         inner = ([self.find(SUBGROUP)] if self.epilogue and self.subgroups > 1 else []) + ([fill] if self.subgroups > 1 else [])
         if self.layout.rows:
-            _, loop = t.tile_to_forall(top, [rows], ["#gpu.thread<linear_dim_0>"])
+            _, loop = t.tile_to_forall(top, [self.layout.merge_rows], ["#gpu.thread<linear_dim_0>"])
             t.fuse(inner, loop)
 
     def crop(self, workgroups: t.Handle) -> None:
@@ -232,28 +231,15 @@ class GpuSchedule:
                 t.inline("combine", [*inputs, *size], t.result(crop), crop, self.module)
 
     def short_vectors(self) -> None:
-        """Cuts what a thread holds of a step into vectors of one dimension that the target takes, unrolled."""
-        held = 0 if self.flat else 1 + (self.subgroups > 1)  # dimensions of the accumulators besides the rows; elements are the last
-        ops = [(t.find(self.function, "linalg.fill", START), held)]
-        ops += [(self.find(stage), held + 1) for stage in self._step_stages()]
-        for op, inner in ops:
-            self._cut(op, inner)
+        inner = 0 if self.flat else 1 + (self.subgroups > 1)  # dimensions of the accumulators besides the rows; elements are the last
+        last = max(self.k + inner - 1, 0)
+        if not self.flat:
+            cut(t.find(self.function, "linalg.fill", START), held_cuts(self.layout, self.target, last))
+            for stage in [STEP] * bool(self.layout.full_steps) + [LAST_STEP] * self.layout.column_tail:
+                cut(self.find(stage), held_cuts(self.layout, self.target, last + 1))
+        if self.subgroups > 1:
+            cut(self.find(SUBGROUP), merge_cuts(self.layout, self.target))
         t.apply_patterns(self.function, *TIDY_SLICES)
-
-    def _step_stages(self) -> list[str]:
-        return [STEP] * bool(self.layout.full_steps) + [LAST_STEP] * self.layout.column_tail
-
-    def _cut(self, op: t.Handle, inner: int) -> None:
-        rows, elements = self.layout.thread_rows, self.layout.columns.elements
-        length = vector_length(elements, self.target)
-        counts = {0: rows} if rows > 1 else {}
-        if elements > length:
-            counts[self.k + inner - 1] = elements // length
-        if counts:
-            sizes = {0: 1, self.k + inner - 1: length}
-            _, loops = t.tile_to_for(op, [sizes[d] if d in counts else 0 for d in range(max(counts) + 1)])
-            for loop, count in reversed(list(zip(loops, counts.values(), strict=True))):  # inner first: the outer copies what is in it
-                t.unroll(loop, count)
 
     def vectors(self) -> t.Handle:
         function = t.vectorize(self.function)
