@@ -48,14 +48,14 @@ def make(job: Job, want: str, dump_dir: str | None) -> Any:
         else:
             dump, flags = Path(scratch), []
             before = {}
-            if job.target.is_gpu or want == "asm":
+            if job.target.is_rocm or want == "asm":
                 flags.append(f"--iree-hal-dump-executable-intermediates-to={scratch}")
             if want == "hsaco":
                 flags.append(f"--iree-hal-dump-executable-binaries-to={scratch}")
         vmfb, facts = _compile(job, (*compile_flags(job.target), *flags))
         written = [path for path in sorted(dump.glob("*")) if before.get(path) != path.stat().st_mtime_ns]
         if want == "asm":
-            suffix = ".rocmasm" if job.target.is_gpu else ".s"
+            suffix = ".rocmasm" if job.target.is_rocm else ".s"
             return "".join(path.read_text() for path in written if path.suffix == suffix)
         if want == "hsaco":
             objects = [path.read_bytes() for path in written if path.suffix == ".hsaco"]

@@ -65,8 +65,13 @@ def emit(job: Job, what: str, timeout: float = DEFAULT_TIMEOUT) -> str | bytes:
 
     check(what in EMITS, f"emit {what!r}: use one of {', '.join(EMITS)}", InputError)
     check(
-        what != "hsaco" or job.target.is_gpu,
+        what != "hsaco" or job.target.is_rocm,
         f"emit hsaco: target {job.target.name} has no code object of that kind; use a gfx target, or --dump-dir",
+        InputError,
+    )
+    check(
+        what != "asm" or job.target.description is None,
+        f"emit asm: target {job.target.name} has none, SPIR-V is assembled by the driver; --dump-dir writes the SPIR-V",
         InputError,
     )
     reason = f"strategy {job.strategy!r}" if job.strategy != "subgroup" else "a problem with nothing left to reduce"

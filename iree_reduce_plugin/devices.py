@@ -37,6 +37,7 @@ class Device:
     target: str
     drivers: tuple[str, str]
     detail: str
+    device_id: int | None = None  # the driver's number for it; None: the driver's default
 
     @property
     def is_local(self) -> bool:
@@ -62,7 +63,7 @@ def list_devices() -> tuple[Availability, ...]:
     """Every device this package knows, in order of preference for the default.
 
     >>> [a.name for a in list_devices()]
-    ['hip', 'cpu', 'local-task', 'local-sync']
+    ['hip', 'vulkan', 'cpu', 'local-task', 'local-sync']
     """
     return tuple(_probe(name) for name in _PROBES)
 
@@ -110,6 +111,23 @@ def _cpu(name: str, small: str, large: str) -> Device:
     return Device(name, "cpu", (small, large), f"{large} in {threads}" + (f", {small} for small arrays" if small != large else ""))
 
 
+def _vulkan() -> Device:
+    """The first GPU; a software implementation where there is none."""
+    driver = rt.get_driver("vulkan")
+    found = [(d, str(driver.dump_device_info(d["device_id"]))) for d in driver.query_available_devices()]
+    if not found:
+        raise RuntimeError("the Vulkan loader is here, but no driver shows a device")
+    found.sort(key=lambda pair: "type: cpu" in pair[1])
+    device, info = found[0]
+    size = re.search(r"subgroup: size=(\d+)", info)
+    target = f"vulkan{size.group(1)}" if size else ""
+    if target not in TARGETS:
+        raise RuntimeError(
+            f"the device {device['name']} has subgroups of {size.group(1) if size else 'unknown'} lanes: none of the targets"
+        )
+    return Device("vulkan", target, ("vulkan", "vulkan"), str(device["name"]), device["device_id"])
+
+
 def _hip() -> Device:
     driver = rt.get_driver("hip")
     found = driver.query_available_devices()
@@ -126,6 +144,7 @@ def _hip() -> Device:
 
 _PROBES: dict[str, Callable[[], Device]] = {
     "hip": _hip,
+    "vulkan": _vulkan,
     "cpu": lambda: _cpu("cpu", "local-sync", "local-task"),
     "local-task": lambda: _cpu("local-task", "local-task", "local-task"),
     "local-sync": lambda: _cpu("local-sync", "local-sync", "local-sync"),
@@ -153,14 +172,15 @@ class OpenDevice:
     hal_module: Any
 
 
-def open_driver(driver: str) -> OpenDevice:
-    """The one OpenDevice of a driver in this process. Raises DeviceError where IREE can't make it."""
+def open_driver(driver: str, device_id: int | None = None) -> OpenDevice:
+    """The one OpenDevice of a driver in this process: that device, or its default. Raises DeviceError where IREE can't make it."""
     with _lock:
         if driver not in _opened:
             try:
                 if driver == "local-task":
                     _pin_threads()
-                device = rt.get_driver(driver).create_default_device()
+                made = rt.get_driver(driver)
+                device = made.create_default_device() if device_id is None else made.create_device(device_id)
                 _opened[driver] = OpenDevice(device, device.allocator, rt.create_hal_module(instance(), device))
             except (ValueError, RuntimeError) as e:
                 raise DeviceError(f"driver {driver!r} can't be used: {_reason(str(e))}") from e

@@ -43,6 +43,8 @@ def build_dispatch(job: Job) -> ir.Module:
                 flow.ReturnOp([_epilogue(problem, _reduction(problem, x, rows), rows, reduced=True)])
             return region.results[0]
 
+    if job.target.description is not None:
+        module.operation.attributes["hal.device.targets"] = ir.Attribute.parse(f"[{job.target.description}]")
     if job.strategy == "iree" and job.tuning is not None:
         _attach(module, job.tuning.to_attribute("current"))
     return module

@@ -224,7 +224,7 @@ def _shape_and_type(shape: Any, dtype: object) -> tuple[tuple[int, ...], Element
 
 def _device_of(target: Target) -> Device:
     try:
-        device = find_device("hip" if target.is_gpu else "cpu")
+        device = find_device(target.driver if target.is_gpu else "cpu")
     except DeviceError as e:
         raise DeviceError(f"the plan is for {target.name}: {e}") from None
     if device.target != target.name:

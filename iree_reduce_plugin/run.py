@@ -82,7 +82,7 @@ class Executable:
         return result if self._result_is_raw else result.view(self._result_dtype)
 
     def _load(self, driver: str) -> None:
-        opened = open_driver(driver)
+        opened = open_driver(driver, self.device.device_id)
         try:
             module = rt.VmModule.copy_buffer(instance(), self._vmfb)
             self._context = rt.VmContext(instance(), modules=[opened.hal_module, module])
@@ -91,7 +91,11 @@ class Executable:
             raise DeviceError(f"device {self.device.name} can't load the module: {e}") from e
         self._driver = driver
         self._send = self._sender(opened)
-        self._fetch: Callable[[Any], Array] = self._mapped if self.device.is_local else _Fetch(opened)
+        self._fetch: Callable[[Any], Array]
+        if self.device.is_local:
+            self._fetch = self._mapped
+        else:
+            self._fetch = _Staged(opened, self._result_shape, self._raw_result)
 
     def _invoke(self, x: Array) -> Array:
         # A buffer view that outlives its device crashes the process at its end: none is left behind in a name.
@@ -130,14 +134,25 @@ class Executable:
         return result
 
 
-class _Fetch:
-    """Copies a result out of a device's own memory."""
+class _Staged:
+    """Copies a result out of a device's own memory, through a buffer that both sides see.
 
-    def __init__(self, opened: OpenDevice):
-        self._device = opened.device
+    `DeviceArray.to_host` imports the host's memory instead, which Vulkan takes at the page's alignment only.
+    """
+
+    def __init__(self, opened: OpenDevice, shape: tuple[int, ...], dtype: np.dtype[Any]):
+        self._opened, self._shape, self._dtype = opened, shape, dtype
+        self._nbytes = dtype.itemsize * math.prod(shape)
 
     def __call__(self, view: Any) -> Array:
-        return np.array(rt.DeviceArray(self._device, view, implicit_host_transfer=True).to_host())
+        device = self._opened.device
+        staging = self._opened.allocator.allocate_buffer(_HOST, _USAGE, self._nbytes)
+        semaphore = device.create_semaphore(0)
+        done = rt.HalFence.create_at(semaphore, 1)
+        device.queue_copy(view.get_buffer(), staging, [], done)
+        done.wait()
+        result: Array = staging.map().asarray(self._shape, self._dtype).copy()
+        return result
 
 
 def _raw(element: ElementType) -> np.dtype[Any]:

@@ -24,10 +24,15 @@ class Target:
     shared_memory: int | None = None  # bytes a workgroup
     registers: int | None = None  # 32-bit vector registers a lane
     compute_units: int | None = None
+    max_workgroups: int = (1 << 31) - 1  # of a dispatch, in one dimension
 
     @property
     def is_gpu(self) -> bool:
         return self.subgroup_sizes is not None
+
+    @property
+    def is_rocm(self) -> bool:
+        return self.backend == "hip"
 
     @property
     def vector_elements(self) -> int | None:
@@ -37,7 +42,27 @@ class Target:
     @property
     def ordered_clusters(self) -> bool:
         """Whether a cluster reduction combines as a balanced tree over ascending lane bits; elsewhere its order is the driver's."""
-        return self.backend == "hip"
+        return self.is_rocm
+
+    @property
+    def description(self) -> str | None:
+        """The target as IREE's `#hal.device.target`, where no flag of `iree-compile` names it; else None."""
+        return None if self.backend != "vulkan" else _VULKAN.format(self=self)
+
+
+# A device of Vulkan 1.3 with 64-bit numbers and shuffles. IREE's own names for Vulkan targets fix the subgroup size of each.
+_VULKAN = (
+    '#hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb", {{iree_codegen.target_info = '
+    '#iree_gpu.target<arch = "{self.name}", features = "spirv:v1.6,cap:Shader,cap:PhysicalStorageBufferAddresses,'
+    'cap:PhysicalStorageBuffer64,cap:Int64,cap:Float64", wgp = <compute = fp64|fp32|fp16|int64|int32|int16|int8, '
+    "storage = b64|b32|b16|b8, subgroup = shuffle|arithmetic, dot = dp4xi8toi32, subgroup_size_choices = [{self.subgroup_sizes[0]}], "
+    "max_workgroup_sizes = [1024, 1024, 1024], max_thread_count_per_workgroup = {self.max_threads}, "
+    "max_workgroup_memory_bytes = {self.shared_memory}, max_workgroup_counts = [65535, 65535, 65535]>>}}>]> : !hal.device"
+)
+
+
+def _vulkan(subgroup_size: int) -> Target:
+    return Target(f"vulkan{subgroup_size}", "vulkan", "vulkan", (subgroup_size,), 1024, 32 * 1024, None, None, 65535)
 
 
 def _gfx(name: str, subgroup_sizes: tuple[int, ...], registers: int, compute_units: int, shared_memory: int = 64 * 1024) -> Target:
@@ -53,6 +78,7 @@ TARGETS = {
         _gfx("gfx950", (64,), 512, 256, 160 * 1024),
         _gfx("gfx1100", (32, 64), 256, 96),
         _gfx("gfx1201", (32, 64), 256, 64),
+        *map(_vulkan, (4, 8, 16, 32, 64)),
     )
 }
 

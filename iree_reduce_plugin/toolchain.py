@@ -24,8 +24,11 @@ def compile_flags(target: Target) -> tuple[str, ...]:
     >>> compile_flags(find_target("gfx942"))
     ('--iree-input-demote-f64-to-f32=false', '--iree-hal-target-device=hip', '--iree-rocm-target=gfx942')
     """
-    common = ("--iree-input-demote-f64-to-f32=false", f"--iree-hal-target-device={target.backend}")
-    if target.is_gpu:
+    common: tuple[str, ...] = ("--iree-input-demote-f64-to-f32=false",)
+    if target.description is not None:
+        return common  # the module says what it is for
+    common = (*common, f"--iree-hal-target-device={target.backend}")
+    if target.is_rocm:
         return (*common, f"--iree-rocm-target={target.name}")
     return (
         *common,

@@ -111,6 +111,13 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"workgroup_size {layout.workgroup_size} is above the {threads} threads of a workgroup on {target.name}: "
         f"use at most {threads // layout.subgroup_size} subgroups",
     )
+    check(
+        layout.workgroups <= target.max_workgroups,
+        f"workgroup {list(full.workgroup or ())}: {layout.workgroups} workgroups is above the {target.max_workgroups} of {target.name}: "
+        f"use at least {-(-problem.rows // target.max_workgroups)} rows a workgroup",
+    )
+    if target.vector_elements is not None:
+        _check_short_vectors(full, layout, target)
     words = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
     check(
         words <= MAX_ACCUMULATOR_REGISTERS,
@@ -128,6 +135,21 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"workgroup {list(full.workgroup or ())}: {layout.row_tile} rows x {layout.columns.subgroups} subgroups x "
         f"{layout.accumulator_bytes} bytes are {layout.shared_memory_bytes} bytes of shared memory, "
         f"above the {memory} of {target.name}: use fewer rows a workgroup",
+    )
+
+
+def _check_short_vectors(full: Tuning, layout: Layout, target: Target) -> None:
+    """What `gpu_short_vectors` does not cut."""
+    check(
+        layout.columns.size > 1 or layout.thread_rows == 1,
+        f"thread {list(full.thread or ())}: {layout.thread_rows} rows a lane with one column a step is not supported yet on {target.name}: "
+        "use one row a lane, or more elements along the reduced loop",
+    )
+    check(
+        layout.merge_rows == 1 or not layout.row_tail,
+        f"workgroup {list(full.workgroup or ())}: {layout.merge_rows} rows a thread to merge, in a tile that does not divide the "
+        f"{layout.rows.extent if layout.rows else 1} rows, is not supported yet on {target.name}: "
+        f"use at most {layout.workgroup_size} rows a workgroup",
     )
 
 
