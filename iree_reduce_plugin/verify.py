@@ -146,7 +146,7 @@ def _check_short_vectors(full: Tuning, layout: Layout, target: Target) -> None:
         "use one row a lane, or more elements along the reduced loop",
     )
     check(
-        layout.merge_rows == 1 or not layout.row_tail,
+        layout.merge_rows == 1 or not layout.row_tail or not layout.merges,
         f"workgroup {list(full.workgroup or ())}: {layout.merge_rows} rows a thread to merge, in a tile that does not divide the "
         f"{layout.rows.extent if layout.rows else 1} rows, is not supported yet on {target.name}: "
         f"use at most {layout.workgroup_size} rows a workgroup",

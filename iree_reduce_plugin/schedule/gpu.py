@@ -18,10 +18,10 @@ Source of the form: IREE PR #19596 (partial reductions across subgroups), writte
 from __future__ import annotations
 
 from iree.compiler import ir
-from iree.compiler.dialects import tensor
+from iree.compiler.dialects import linalg, tensor
 
 from ..job import Job
-from ..mlir import DYNAMIC, element_type, scalar_attribute, tensor_type
+from ..mlir import DYNAMIC, constant, element_type, scalar_attribute, tensor_type
 from . import transform_ops as t
 from .functions import function
 from .gpu_combine import cropped_rows, write_combine
@@ -68,6 +68,11 @@ class GpuSchedule:
                 body.give(body.arguments[0])
             with function(module, "blank", [], results) as body:
                 body.give(tensor.EmptyOp(rows, element_type(self.problem.result)).result)
+        elif self.epilogue:
+            rows = [self.layout.rows.extent] if self.layout.rows else []
+            with function(module, "totals", [], tensor_type(rows, self.problem.accumulator)) as body:
+                empty = tensor.EmptyOp(rows, element_type(self.problem.accumulator)).result
+                body.give(linalg.fill(constant(self.problem.start, self.problem.accumulator), outs=[empty]))
 
     def lower(self, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
         """The whole lowering of the function that holds the reduction."""
@@ -75,6 +80,8 @@ class GpuSchedule:
         self.source = t.producer(reduction, 0)
         if self.padded:
             reduction = self.whole_tiles(reduction)
+        if self.epilogue and not self.layout.row_tail:
+            self.own_totals(reduction)
         reduction, fill, workgroups = self.workgroup(reduction)
         self.steps(reduction)
         lane, chain = self.subgroup_basis()
@@ -110,6 +117,11 @@ class GpuSchedule:
                 t.inline("blank", [], t.result(pad), pad, self.module)
         t.apply_patterns(self.function, "iree.fold_fill_into_pad", "canonicalization")
         return padded
+
+    def own_totals(self, reduction: t.Handle) -> None:
+        """Gives the reduction a tensor of its own: sharing one of equal type with the epilogue, totals would be built in the result."""
+        with t.foreach(t.producer(reduction, 1)) as fill:
+            t.inline("totals", [], t.result(fill), fill, self.module)
 
     def workgroup(self, reduction: t.Handle) -> tuple[t.Handle, t.Handle, t.Handle | None]:
         """Gives the reduction and its fill inside the workgroup, and the loop over workgroups (None for a 1-D problem)."""
