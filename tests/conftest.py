@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+os.environ.setdefault("MESA_SHADER_CACHE_DISABLE", "true")  # Mesa's cache ignores the vector width, which fixes the subgroup size
+
 from iree_reduce_plugin import processes
 
 

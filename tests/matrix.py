@@ -277,3 +277,8 @@ def near_numpy(result: Any, x: Any, problem: Problem, layout: Layout | None) -> 
         same = (found == expected) | (np.isnan(found) & np.isnan(expected))
         mixed = ~np.isfinite(wide).all(axis=1) & (problem.op.name == "prod")  # inf times a partial product that has vanished is NaN
         return bool((close | overflowed | unsafe | same | mixed).all())
+
+
+def unsigned_zeros(x):
+    """`x` with +0 in the place of -0."""
+    return np.where(x == 0, np.zeros_like(x), x)

@@ -9,7 +9,7 @@ import random
 import matrix
 import numpy as np
 import pytest
-from matrix import Cell, make_data, near_numpy
+from matrix import Cell, make_data, near_numpy, unsigned_zeros
 
 from iree_reduce_plugin.compare import same_bits
 from iree_reduce_plugin.devices import list_devices
@@ -58,6 +58,8 @@ def cover(target):
 
 
 def sample(target):
+    if target.startswith("vulkan"):
+        return []
     size, most = _limits(target)
     possible = functools.partial(matrix.fits, subgroup_size=size, max_subgroups=most)
     return [matrix.cell(choice, size) for choice in matrix.sampled(FULL_CELLS, possible, FULL_SEED)]
@@ -82,12 +84,30 @@ def check(device, cell):
     x = make_data(problem, cell.data, job.layout)
     result = plan(x)
     expected = tree(x.reshape(problem.rows, problem.columns), problem, job.layout).reshape(problem.kept_shape)
+    if device.name == "vulkan":  # drivers fold 0.0 + x to x, and choose between zeros as they like: llvmpipe does both
+        result, expected = unsigned_zeros(result), unsigned_zeros(expected)
     assert same_bits(result, expected), f"{job}: {result.ravel()[:4]} is not {expected.ravel()[:4]}"
     assert problem.is_empty or near_numpy(result, x, problem, job.layout), f"{job}: {result.ravel()[:4]} is far from NumPy's"
 
 
-@on_devices(cover)
+def quick(target):
+    """The cover; of one in software, whose driver takes a second for each kernel, a third of it."""
+    cells = cover(target)
+    return cells[::3] if target.startswith("vulkan") else cells
+
+
+def rest(target):
+    return [cell for cell in cover(target) if cell not in quick(target)]
+
+
+@on_devices(quick)
 def test_cell(device, cell):
+    check(device, cell)
+
+
+@pytest.mark.slow
+@on_devices(rest)
+def test_the_rest_of_the_cover(device, cell):
     check(device, cell)
 
 
