@@ -108,7 +108,7 @@ def store(key: str, artifact: Artifact) -> None:
         _write_atomically(path, artifact.to_bytes())
         _shrink(path.parent)
     except OSError as e:
-        _warn_once(str(path.parent), str(e.strerror or e))
+        _warn_once(str(path.parent), f"{e.strerror or e}; {_IN_MEMORY}")
 
 
 def save_log(text: str) -> Path | None:
@@ -140,7 +140,7 @@ def _platform_directory(*environment: str | None) -> Path | None:
 
     path = platformdirs.user_cache_path("iree_reduce_plugin")
     if not path.is_absolute():  # without a home directory it begins with "~", which would be made right here
-        _warn_once(str(path), "there is no home directory")
+        _warn_once(str(path), f"there is no home directory; {_IN_MEMORY}")
         return None
     return path
 
@@ -213,6 +213,9 @@ def _keep_newest(folder: Path, count: int) -> None:
             path.unlink()
 
 
+_IN_MEMORY = "kernels are kept in memory only"
+
+
 @functools.cache
 def _warn_once(what: str, why: str) -> None:
-    warnings.warn(f"compile cache {what}: {why}; kernels are kept in memory only", RuntimeWarning, stacklevel=3)
+    warnings.warn(f"compile cache {what}: {why}", RuntimeWarning, stacklevel=3)

@@ -46,9 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     top = parser()
     try:
-        options = top.parse_args(arguments)
+        options, unknown = top.parse_known_args(arguments)
     except SystemExit as e:  # argparse has printed its help
         return FINE if e.code in (0, None) else REFUSED
+    if unknown:
+        command = f" {options.command}" if options.command else ""
+        raise InputError(f"unrecognized arguments: {' '.join(unknown)} (see {PROGRAM}{command} --help)")
     if options.version:
         print(_versions())
         return FINE

@@ -65,6 +65,9 @@ def run_command(options: Options) -> int:
     result = build_plan(job, source, device, options.timeout)(x)
     if options.output:
         _save(result, options.output)
+    if problem.is_empty:
+        print(f"result {result.shape} {problem.result.name}: the array is empty, so nothing ran and nothing was checked")
+        return 0
     found = compare(x, result, job)
     where = device.driver_for(x.nbytes) if device.is_local else f"{device.target}, {device.detail}"
     print(f"{device.name} ({where}): result {result.shape} {problem.result.name}, {_verdict(found)}")
@@ -151,8 +154,8 @@ def _random(problem: Problem, seed: int) -> Array:
 
 
 def _verdict(found: Comparison) -> str:
-    within = "within" if found.difference <= found.tolerance else "above"
-    difference = f"largest difference from NumPy {found.difference:.3g} ({within} the tolerance {found.tolerance:.3g}), "
+    within = "within" if found.difference <= found.tolerance else "ABOVE"
+    difference = f"largest difference from NumPy {found.difference:.3g} ({within} the {found.tolerance:.3g} that rounding allows), "
     if found.equal is None:
         return f"{difference}no reference: IREE without a tuning sums in an order of its own"
     return f"{difference}{'equal to' if found.equal else 'DIFFERENT from'} the reference bit for bit"
@@ -162,21 +165,25 @@ def _figures(layout: Layout, job: Job) -> str:
     tile = layout.columns
     tail = f", the last one partial ({tile.remainder} columns)" if layout.column_tail else ""
     unrolled = f", {layout.unroll} at a time" if layout.unroll > 1 else ""
-    factors = f"{tile.subgroups} subgroups x {tile.lanes} lanes x {tile.elements} elements"
-    parts = [f"{layout.steps} steps of {tile.size} columns ({factors}){unrolled}{tail}"]
+    factors = f"{_count(tile.subgroups, 'subgroup')} x {_count(tile.lanes, 'lane')} x {_count(tile.elements, 'element')}"
+    parts = [f"{_count(layout.steps, 'step')} of {_count(tile.size, 'column')} ({factors}){unrolled}{tail}"]
     if layout.rows is not None:
         partial = f", the last one partial ({layout.rows.remainder} rows)" if layout.row_tail else ""
         parts.append(
-            f"{layout.workgroups} workgroups of {layout.row_tile} rows ({layout.row_subgroups} subgroups x {layout.row_lanes} lanes "
-            f"x {layout.thread_rows} rows){partial}"
+            f"{_count(layout.workgroups, 'workgroup')} of {_count(layout.row_tile, 'row')} ({_count(layout.row_subgroups, 'subgroup')} x "
+            f"{_count(layout.row_lanes, 'lane')} x {_count(layout.thread_rows, 'row')}){partial}"
         )
     else:
         parts.append("1 workgroup")
-    parts.append(f"{layout.accumulators} {job.problem.accumulator.name} accumulators a lane")
+    parts.append(f"{_count(layout.accumulators, f'{job.problem.accumulator.name} accumulator')} a lane")
     if job.target.is_gpu:
         parts.append(f"{layout.workgroup_size} threads in subgroups of {layout.subgroup_size}")
         parts.append(f"{layout.shared_memory_bytes} bytes of shared memory")
     return "; ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)
 
 
 def _summary(plan: Plan) -> str:
@@ -241,7 +248,7 @@ def _check_folder(path: str) -> None:
         made = os.path.dirname(made)
     reason = "a file is in its place" if not os.path.isdir(made) else "permission denied"
     check(
-        os.path.isdir(made) and os.access(made, os.W_OK),
+        os.path.isdir(made) and os.access(made, os.W_OK | os.X_OK),
         f"dump directory {path!r} can't be written: {reason}; give another path",
         InputError,
     )

@@ -6,7 +6,10 @@ import argparse
 from typing import Any, NoReturn
 
 from .compiler import DEFAULT_TIMEOUT, EMITS
+from .element_types import NAMES
 from .errors import InputError
+from .ops import OPS
+from .targets import TARGETS
 
 PROGRAM = "iree-reduce-plugin"
 FORMS = ("vmfb", *EMITS)
@@ -18,7 +21,7 @@ examples:
       sums each row on this machine, and compares with NumPy and with the exact reference
   iree-reduce-plugin compile --shape 4x4096xf32 --target gfx942 -o sum.vmfb
       compiles for an MI300X; no GPU is needed
-  iree-reduce-plugin verify --shape 4x4096xf32 --target gfx942 --tuning tuning.json
+  iree-reduce-plugin verify --shape 4x4096xf32 --target gfx942 --tuning test_data/reduce_4x4096.tuning.json
       whether a tuning fits, and what follows from it
   iree-reduce-plugin COMMAND --help
       more about one command
@@ -37,19 +40,21 @@ the same kernel by IREE's own tool (of the compiler package, with its flags for 
   iree-reduce-plugin compile --shape 4x4096xf32 --target gfx942 --emit schedule -o schedule.mlir
   iree-compile dispatch.mlir --iree-codegen-transform-dialect-library=schedule.mlir \\
       --iree-input-demote-f64-to-f32=false --iree-hal-target-device=hip --iree-rocm-target=gfx942 -o sum.vmfb
+  (its warning that tiling is not thread safe is about the ops which the schedule replaces; ignore it)
 """
 _RUN = """\
 examples:
   iree-reduce-plugin run --shape 4x4096xf32
   iree-reduce-plugin run --shape 16x1000xi32 --dtype i4 --axis 1 --keepdims --seed 7
   iree-reduce-plugin run --input x.npy --op max --output y.npy
-  iree-reduce-plugin run --shape 4x4096xf32 --tuning tuning.json --device local-sync
+      on an array that you saved with numpy.save
+  iree-reduce-plugin run --shape 4x4096xf32 --tuning test_data/reduce_4x4096.tuning.json --device local-sync
 
 exit code 1 says that the result differs from the reference
 """
 _VERIFY = """\
 examples:
-  iree-reduce-plugin verify --shape 4x4096xf32 --target gfx942 --tuning tuning.json
+  iree-reduce-plugin verify --shape 4x4096xf32 --target gfx942 --tuning test_data/reduce_4x4096.tuning.json
   iree-reduce-plugin verify --shape 4096xf32 --tuning \\
       '#iree_gpu.lowering_config<{workgroup = [0], reduction = [1024], thread_basis = [[64], [0]], subgroup_basis = [[4], [0]]}>'
   iree-reduce-plugin verify --shape 1000x32xf16 --target gfx1100
@@ -130,12 +135,12 @@ def _parser(make: Any, *name: str, **options: Any) -> Any:
 
 
 def _shape(place: Any, **options: Any) -> None:
-    place.add_argument("--shape", metavar="4x4096xf32", help="extents and element type: f32, f64, f16, bf16, i32 or i64", **options)
+    place.add_argument("--shape", metavar="4x4096xf32", help=f"extents and element type: {', '.join(NAMES)}", **options)
 
 
 def _problem(place: Any) -> None:
     group = place.add_argument_group("the reduction")
-    group.add_argument("--op", default="sum", help="sum, prod, max or min (default: %(default)s)")
+    group.add_argument("--op", default="sum", help=f"{', '.join(OPS)} (default: %(default)s)")
     group.add_argument("--axis", type=_axis, default=-1, metavar="N[,N...]", help="axes to reduce, or all (default: -1, the last)")
     group.add_argument("--keepdims", action="store_true", help="keep the reduced axes, with extent 1")
     group.add_argument("--dtype", metavar="TYPE", help="type to accumulate and to return, as NumPy's dtype= (default: as NumPy)")
@@ -153,7 +158,7 @@ def _lowering(place: Any) -> None:
 
 
 def _target(place: Any) -> None:
-    place.add_argument("--target", default="cpu", help="cpu, gfx90a, gfx942, gfx950, gfx1100 or gfx1201 (default: %(default)s)")
+    place.add_argument("--target", default="cpu", help=f"{', '.join(TARGETS)} (default: %(default)s)")
 
 
 def _timeout(place: Any) -> None:

@@ -97,7 +97,7 @@ def _ask(request: Request, timeout: float, pool: WorkerPool | None = None) -> An
         reply = worker.ask(request, timeout)
     except WorkerTimeout:
         raise CompileTimeout(
-            f"compiling {request.job.problem} ran past {timeout:g} s and was ended; raise timeout=, or take a tuning with fewer "
+            f"compiling {request.job.problem} ran past {timeout:g} s and was ended; raise timeout= (--timeout), or use fewer "
             "elements a lane (thread)",
             cache.save_log(worker.log),
         ) from None

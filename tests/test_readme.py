@@ -1,0 +1,64 @@
+"""The README's examples do what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+TINYGRAD = os.environ.get("IREE_REDUCE_TINYGRAD")
+
+
+def blocks(kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```", README, re.M | re.S)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "test_data", tmp_path / "test_data")
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(block):
+    """The block in a shell, with this environment in the place of `.venv`."""
+    text = block.replace(".venv/bin/python", sys.executable).replace(".venv/bin", str(Path(sys.executable).parent))
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.skipif(not (Path(sys.executable).parent / "iree-reduce-plugin").exists(), reason="the package is not installed beside python")
+@pytest.mark.parametrize("block", blocks("bash"))
+def test_commands(here, block):
+    done = run(block)
+    assert done.returncode == 0, done.stderr
+    assert any(path.suffix == ".vmfb" for path in here.iterdir())
+
+
+@pytest.mark.skipif(not (Path(sys.executable).parent / "iree-reduce-plugin").exists(), reason="the package is not installed beside python")
+@pytest.mark.parametrize("block", blocks("refused"))
+def test_what_is_refused(here, block):
+    done = run(block)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "workgroup_size" in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(TINYGRAD is None, reason="IREE_REDUCE_TINYGRAD does not name a checkout of tinygrad")
+@pytest.mark.parametrize("block", blocks("emulator"))
+def test_the_emulator(here, block):
+    done = run(block.replace("--tinygrad tinygrad", f"--tinygrad {TINYGRAD}"))
+    assert done.returncode == 0 and "yes, bit for bit" in done.stdout, done.stderr
+
+
+def test_python_examples(here, capsys):
+    names = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), names)
+    assert names["y"].tolist() == [4096.0] * 4
+    assert "{'in_loop': 0, 'outside': 1}" in capsys.readouterr().out
