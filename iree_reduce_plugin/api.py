@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -34,7 +35,7 @@ def reduce(
 
     x: anything that `numpy.asarray` takes, of type f32, f64, f16, bf16, i32 or i64, with at least one axis.
     tuning: how the work is spread and in which order it is summed, in any form that `Tuning.parse` takes; None: a good one for the
-    device and the shape. The same tuning gives the same bits on every device.
+    device and the shape. The same tuning gives the same bits on every device; but IREE's CPU drivers take subnormals for zeros.
     op: `sum`, `prod`, `max` or `min`. axis, keepdims, dtype, initial: as NumPy's; `dtype="i4"` keeps the sum of an i32 array in 32 bits.
     device: `hip`, `cpu`, `local-task` or `local-sync`; None: `$IREE_REDUCE_DEVICE`, else a GPU that is usable, else the CPU.
 
@@ -88,6 +89,15 @@ def _make(
     problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial)
     job, source = make_job(problem, tuning, find_target(device.target))
     return build_plan(job, source, device)
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _keep(key: tuple[Any, ...], plan: Plan) -> None:

@@ -49,7 +49,12 @@ class Artifact:
         if not data.startswith(_MAGIC) or hashlib.sha256(payload).digest() != data[len(_MAGIC) : start]:
             return None
         size = int.from_bytes(payload[:8], "little")
-        return Artifact(payload[8 + size :], tuple(json.loads(payload[8 : 8 + size])))
+        try:
+            dispatches = tuple(json.loads(payload[8 : 8 + size]))
+        except (ValueError, TypeError):
+            return None
+        vmfb = payload[8 + size :]
+        return Artifact(vmfb, dispatches) if vmfb and dispatches else None
 
 
 _memory: collections.OrderedDict[str, Artifact] = collections.OrderedDict()
@@ -85,6 +90,8 @@ def load(key: str) -> Artifact | None:
     if path is None:
         return None
     try:
+        if not path.is_file():  # a pipe in its place would be waited for
+            return None
         data = path.read_bytes()
     except OSError:
         return None
@@ -130,7 +137,7 @@ def directory() -> Path | None:
     """Where the cache lives; None where its disk part is off or has no place."""
     given = os.environ.get("IREE_REDUCE_CACHE_DIR")
     if given is not None:
-        return None if given.strip() in ("", "off") else Path(given).absolute()
+        return None if given.strip() in ("", "off") else Path(given).expanduser().absolute()
     return _platform_directory(os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"))
 
 

@@ -24,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["verify", "--shape", "4x4096xf32", "--target", "gfx000"])
     2
     """
+    # Python has no stream where the descriptor is closed.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  it stays open
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -37,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return FAILED
         except ValueError as e:  # InputError, TuningError, and NumPy's for axes and empty arrays
             return _say(str(e), REFUSED)
-        except (ReduceError, OSError, MemoryError) as e:
+        except MemoryError as e:
+            return _say(f"the array does not fit into memory: {e}; use a smaller --shape or --input", FAILED)
+        except (ReduceError, OSError) as e:
             return _say(str(e) or type(e).__name__, FAILED)
         except Exception as e:
             return _say(_unexpected(e), FAILED)
@@ -73,6 +78,7 @@ def _versions() -> str:
 
 def _say(message: str, code: int) -> int:
     line = " ".join(message.split())
+    line = line if len(line) <= 1000 else f"{line[:1000]}..."
     print(f"{PROGRAM}: error: {line}", file=sys.stderr)
     return code
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def compile_command(options: Options) -> int:
 
 def run_command(options: Options) -> int:
     device = find_device(options.device)
-    x = _load(options.input) if options.input else None
+    x = None if options.input is None else _load(options.input)
     shape, element = parse_shape(options.shape) if x is None else (x.shape, ElementType.of(x.dtype).name)
     problem = _problem(options, shape, element)
     job, source = make_job(problem, options.tuning, find_target(device.target), options.strategy)
@@ -128,7 +129,9 @@ def _load(path: str) -> Array:
         raise InputError(f"input file {path!r} does not exist") from None
     except OSError as e:
         raise InputError(f"input file {path!r} can't be read: {e.strerror or e}") from None
-    except (ValueError, EOFError) as e:
+    except MemoryError:
+        raise
+    except Exception as e:  # NumPy parses the header with Python's own parser, whose errors are many
         raise InputError(
             f"input file {path!r} is not an array that can be used: {str(e).splitlines()[0] if str(e) else 'it is empty'}"
         ) from None
@@ -237,21 +240,31 @@ def _check_file(path: str) -> None:
         reason = "it is a directory"
     elif not os.path.isdir(parent):
         reason = f"there is no directory {parent!r}"
-    elif not os.access(path if os.path.exists(path) else parent, os.W_OK):
-        reason = "permission denied"
+    else:
+        reason = _trial(path)
     check(reason is None, f"output file {path!r} can't be written: {reason}; give another path", InputError)
 
 
+def _trial(path: str) -> str | None:
+    """Why the file can't be opened for writing; None where it can. A file that was not there is not left behind."""
+    is_new = not os.path.exists(path)
+    try:
+        with open(path, "ab"):
+            pass
+        if is_new:
+            os.unlink(path)
+    except OSError as e:
+        return e.strerror or str(e)
+    return None
+
+
 def _check_folder(path: str) -> None:
-    made = os.path.abspath(path)
-    while not os.path.exists(made):  # what is missing will be made
-        made = os.path.dirname(made)
-    reason = "a file is in its place" if not os.path.isdir(made) else "permission denied"
-    check(
-        os.path.isdir(made) and os.access(made, os.W_OK | os.X_OK),
-        f"dump directory {path!r} can't be written: {reason}; give another path",
-        InputError,
-    )
+    try:
+        os.makedirs(path, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as e:
+        raise InputError(f"dump directory {path!r} can't be written: {e.strerror or e}; give another path") from None
 
 
 def _write(content: str | bytes, path: str) -> None:

@@ -58,14 +58,20 @@ def _gpu(problem: Problem, target: Target) -> Tuning:
         lanes = subgroup_size  # there is no other loop to lie along; those past K idle
     most = min(MAX_SUBGROUPS_OF_MANY_ROWS if problem.rows >= MANY_ROWS else MAX_SUBGROUPS, (target.max_threads or 1) // subgroup_size)
     subgroups = min(most, _power_below(max(1, problem.columns // (lanes * elements))))
-    return _tuning(problem, 1, subgroup_size // lanes, lanes, subgroups, elements)
+    row_lanes = subgroup_size // lanes
+    # One row for each of those lanes, unless that makes too many workgroups: then more subgroups along the rows, then rows a thread.
+    needed = -(-problem.rows // (row_lanes * target.max_workgroups))
+    all_subgroups = (target.max_threads or 1) // subgroup_size
+    row_subgroups = min(_power_above(needed), all_subgroups)
+    subgroups = min(subgroups, all_subgroups // row_subgroups)
+    return _tuning(problem, -(-needed // row_subgroups), row_lanes, lanes, subgroups, elements, row_subgroups)
 
 
-def _tuning(problem: Problem, rows: int, row_lanes: int, lanes: int, subgroups: int, elements: int) -> Tuning:
-    """`rows` and `elements` a thread, no subgroups along the rows; the tiles follow."""
+def _tuning(problem: Problem, rows: int, row_lanes: int, lanes: int, subgroups: int, elements: int, row_subgroups: int = 1) -> Tuning:
+    """`rows` and `elements` a thread; the tiles follow."""
     if problem.rows == 1:
         return Tuning(thread=(elements,), lane_basis=((lanes,), (0,)), subgroup_basis=((subgroups,), (0,)))
-    return Tuning(thread=(rows, elements), lane_basis=((row_lanes, lanes), (0, 1)), subgroup_basis=((1, subgroups), (0, 1)))
+    return Tuning(thread=(rows, elements), lane_basis=((row_lanes, lanes), (0, 1)), subgroup_basis=((row_subgroups, subgroups), (0, 1)))
 
 
 def _power_below(n: int) -> int:

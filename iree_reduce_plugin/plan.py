@@ -199,6 +199,7 @@ def as_array(x: Any) -> Array:
         "masked arrays are not supported: fill in what the masked elements count for, e.g. x.filled(0)",
         InputError,
     )
+    check(not isinstance(x, np.matrix), "matrices are not supported: NumPy keeps them 2-d; use numpy.asarray(x)", InputError)
     return np.asarray(x)
 
 
@@ -210,6 +211,8 @@ def _shape_and_type(shape: Any, dtype: object) -> tuple[tuple[int, ...], Element
         extents, name = tuple(shape.shape), shape.dtype
     else:
         try:
+            if isinstance(shape, (bytes, bytearray, set, frozenset, dict)) or any(isinstance(n, (bool, np.bool_)) for n in shape):
+                raise TypeError
             extents, name = tuple(operator.index(n) for n in shape), "f32" if dtype is None else dtype
         except TypeError:
             raise InputError(f"shape {shape!r}: give a tuple of integers, text such as 4x4096xf32, or an array") from None

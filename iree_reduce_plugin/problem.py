@@ -62,14 +62,22 @@ class Problem:
         """
         the_op, element = find_op(op), ElementType.of(dtype)
         check(len(shape) > 0, "a 0-d array has no axis to reduce: give it a shape of at least one dimension", InputError)
-        check(all(isinstance(n, int) and n >= 0 for n in shape), f"shape {shape}: every extent is an integer of at least 0", InputError)
+        check(all(type(n) is int and n >= 0 for n in shape), f"shape {shape}: every extent is an integer of at least 0", InputError)
         check(math.prod(shape) * element.bytes < 2**63, f"shape {shape}: it has more bytes than can be counted in 64 bits", InputError)
+        if not isinstance(keepdims, (bool, int, np.bool_)):
+            raise TypeError(f"keepdims {keepdims!r} is not a boolean: use True or False")
         axes = _normalise_axes(axis, len(shape))
         if out_dtype is not None:
             loop_type = ElementType.of(out_dtype)
             check(
                 not (element.is_float and not loop_type.is_float),
                 f"dtype {loop_type.name}: a {element.name} array is not accumulated in integers; cast the array first",
+                InputError,
+            )
+            check(
+                loop_type.name != "bf16" or element.name == "bf16",
+                f"dtype bf16: casting each element of a {element.name} array to bf16 first is not supported yet (IREE drops the rounding); "
+                'cast the array first, or use dtype="f4"',
                 InputError,
             )
         elif the_op.widens and not element.is_float:
@@ -128,7 +136,17 @@ class Problem:
         if self.initial is None or self._absorbed:
             return None
         identity = self.op.identity(self.accumulator)
-        return None if self.accumulator.numpy.type(self.initial).tobytes() == identity.tobytes() else self.initial
+        with np.errstate(over="ignore"):  # too large a number is infinite, as in NumPy
+            start = self.accumulator.numpy.type(self.initial)
+        return None if start.tobytes() == identity.tobytes() else self.initial
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether `initial` alone decides every result, which a compiler may notice: 0 in an integer product, the highest in a maximum."""
+        if self.initial is None or self.accumulator.is_float:
+            return False
+        limits = np.iinfo(self.accumulator.numpy)
+        return self.initial == {"prod": 0, "max": limits.max, "min": limits.min}.get(self.op.name)
 
     @property
     def has_epilogue(self) -> bool:
@@ -147,7 +165,7 @@ class Problem:
 
 def parse_shape(text: str) -> tuple[tuple[int, ...], str]:
     """`4x4096xf32` -> `((4, 4096), "f32")`."""
-    match = re.fullmatch(r"((?:\d+x)+)([a-z]+\d+)", text.strip())
+    match = re.fullmatch(r"((?:[0-9]+x)+)([a-z]+[0-9]+)", text.strip())
     check(match is not None, f"shape {text!r}: write extents and a type joined by x, e.g. 4x4096xf32", InputError)
     extents, element = match.groups()  # type: ignore[union-attr]
     # Only MLIR's names: NumPy's `i8` is 8 bytes, and here it would be 8 bits.
@@ -183,8 +201,8 @@ def _initial(initial: Number, loop_type: ElementType) -> Number:
     """`initial` as a Python number of the loop's type, so that equal problems have equal keys."""
     try:
         value = float(initial) if loop_type.is_float else int(initial)
-    except (TypeError, ValueError) as e:
-        raise InputError(f"initial {initial!r} is not a number") from e
+    except (TypeError, ValueError, OverflowError) as e:
+        raise InputError(f"initial {initial!r} is not a number that {loop_type.name} can hold") from e
     check(
         loop_type.is_float or value == initial,
         f"initial {initial!r} is not an integer, and the accumulator is {loop_type.name}",

@@ -7,7 +7,9 @@ writeable memory only), and where its address is not aligned as the kernel needs
 from __future__ import annotations
 
 import math
+import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +64,7 @@ class Executable:
         self._alignment = alignment
         self._lock = threading.Lock()
         self._driver = ""
+        _executables.add(self)
         self._load(device.driver_for(self._nbytes))
 
     def __call__(self, x: Array) -> Array:
@@ -132,6 +135,18 @@ class Executable:
     def _mapped(self, view: Any) -> Array:
         result: Array = view.map().asarray(self._result_shape, self._raw_result).copy()
         return result
+
+
+def _after_fork() -> None:
+    """In the child: another thread's lock stays taken for ever, and its context is in the middle of a call."""
+    for executable in _executables:
+        executable._lock = threading.Lock()
+        executable._driver = ""
+
+
+_executables: weakref.WeakSet[Executable] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Staged:

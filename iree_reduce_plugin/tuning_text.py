@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 from .errors import TuningError, check
 
 _TOKEN = re.compile(
-    r'\s*(?://[^\n]*\s*)*(?:(?P<word>#?[A-Za-z_][\w.$]*)|(?P<number>-?\d[\w.]*)|(?P<string>"[^"\n]*")|(?P<mark>[<>{}\[\],=:]))'
+    r'(?:\s|//[^\n]*(?:\n|\Z))*(?:(?P<word>#?[A-Za-z_][\w.$]*)|(?P<number>-?\d[\w.]*)|(?P<string>"[^"\n]*")|(?P<mark>[<>{}\[\],=:]))'
 )
-_REST = re.compile(r"\s*(?://[^\n]*\s*)*")
+_REST = re.compile(r"(?:\s|//[^\n]*(?:\n|\Z))*")  # a comment ends with its line: there is one way only to match, so no backtracking
 _MAX_DEPTH = 32
 
 

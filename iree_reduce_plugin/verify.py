@@ -85,8 +85,8 @@ reduce the last axes, or pass a copy that has them last, e.g. numpy.ascontiguous
     """
     check(strategy in STRATEGIES, f"strategy {strategy!r} is not known: use one of {', '.join(STRATEGIES)}", InputError)
     check(
-        strategy != "iree" or target.is_gpu,
-        f"strategy 'iree' is for GPU targets, and {target.name} is not one: use strategy 'subgroup' or 'default', or target gfx942",
+        strategy != "iree" or target.is_rocm,
+        f"strategy 'iree' is for ROCm targets, and {target.name} is not one: use strategy 'subgroup' or 'default', or target gfx942",
         InputError,
     )
     if not problem.is_empty and not problem.reduces_inner:

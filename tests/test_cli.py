@@ -205,7 +205,7 @@ def test_devices(capsys):
         (KeyboardInterrupt(), 130, "interrupted"),
         (CompileError("IREE failed:\nbadly"), 1, "IREE failed: badly"),
         (OSError(28, "No space left on device"), 1, "No space left"),
-        (MemoryError(), 1, "MemoryError"),
+        (MemoryError(), 1, "does not fit into memory"),
         (KeyError("lost"), 1, "KeyError: 'lost' (full log: "),
     ],
 )

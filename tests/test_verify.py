@@ -192,7 +192,7 @@ def test_defaults_fit_their_target(target, element):
         problem = Problem.of((rows, columns), element)
         tuning = default_tuning(problem, target)
         assert verify_problem(tuning, problem, target) == tuning == tuning.resolve(problem)
-        if target.is_gpu:
+        if target.is_rocm:
             assert verify_problem(tuning, problem, target, "iree") == tuning
         if columns != 1 and not problem.is_empty:
             layout = Layout.of(problem, tuning)
