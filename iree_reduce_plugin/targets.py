@@ -13,7 +13,8 @@ CPU_STACK_BYTES = 1 << 18  # of a CPU kernel: the accumulators of one row, which
 class Target:
     """One target. The limits are None on the CPU, which has no lanes or shared memory.
 
-    Source of the GPU numbers: IREE's `KnownTargets.cpp`, which follows AMD's CDNA and RDNA documents.
+    Source of the GPU numbers: IREE's `KnownTargets.cpp`, which follows AMD's CDNA and RDNA documents; the registers are those of LLVM's
+    `AMDGPUBaseInfo` (512 a lane on gfx90a and later CDNA, 1536 a lane of a wave of 32 on gfx11 and gfx12).
     """
 
     name: str
@@ -22,7 +23,7 @@ class Target:
     subgroup_sizes: tuple[int, ...] | None = None
     max_threads: int | None = None  # of a workgroup
     shared_memory: int | None = None  # bytes a workgroup
-    registers: int | None = None  # 32-bit vector registers a lane
+    registers: int | None = None  # 32-bit vector registers of a SIMD for each lane of the smallest subgroup; None: not known
     compute_units: int | None = None
     max_workgroups: int = (1 << 31) - 1  # of a dispatch, in one dimension
 
@@ -38,6 +39,17 @@ class Target:
     def vector_elements(self) -> int | None:
         """The longest vector that the backend takes, in elements; None: any. SPIR-V has no longer one, and none of two dimensions."""
         return 4 if self.backend == "vulkan" else None
+
+    def registers_of(self, workgroup_size: int, subgroup_size: int) -> int:
+        """32-bit registers that a lane can have where a workgroup of that size shares the four SIMDs of a compute unit: 256 at most.
+
+        >>> TARGETS["gfx942"].registers_of(1024, 64), TARGETS["gfx942"].registers_of(256, 64)
+        (128, 256)
+        """
+        if self.registers is None:
+            return 256
+        waves = -(-workgroup_size // (subgroup_size * 4))  # of one SIMD
+        return min(256, self.registers * min(self.subgroup_sizes or (1,)) // (subgroup_size * waves))
 
     @property
     def ordered_clusters(self) -> bool:
@@ -73,11 +85,11 @@ TARGETS = {
     t.name: t
     for t in (
         Target("cpu", "local", "local-task"),
-        _gfx("gfx90a", (64,), 256, 110),
+        _gfx("gfx90a", (64,), 512, 110),
         _gfx("gfx942", (64,), 512, 304),
         _gfx("gfx950", (64,), 512, 256, 160 * 1024),
-        _gfx("gfx1100", (32, 64), 256, 96),
-        _gfx("gfx1201", (32, 64), 256, 64),
+        _gfx("gfx1100", (32, 64), 1536, 96),
+        _gfx("gfx1201", (32, 64), 1536, 64),
         *map(_vulkan, (4, 8, 16, 32, 64)),
     )
 }

@@ -16,8 +16,6 @@ from .targets import CPU_STACK_BYTES, Target, find_target
 from .tuning import Tuning
 
 # 32-bit registers a lane. IREE's compile time explodes with more, and at 8 waves a SIMD the hardware has 64 to give.
-MAX_ACCUMULATOR_REGISTERS = 128
-MAX_LOAD_REGISTERS = 512
 # The CPU builder keeps the accumulators of one row on the stack and in the first two cache levels.
 MAX_CPU_ACCUMULATOR_BYTES = CPU_STACK_BYTES // 2
 MAX_CPU_STEP = 1 << 20
@@ -118,17 +116,15 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
     )
     if target.vector_elements is not None:
         _check_short_vectors(full, layout, target)
-    words = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
-    check(
-        words <= MAX_ACCUMULATOR_REGISTERS,
-        f"thread {list(full.thread or ())}: {layout.accumulators} {problem.accumulator.name} accumulators a lane fill {words} registers, "
-        f"above {MAX_ACCUMULATOR_REGISTERS}: use fewer elements, with more subgroups or a smaller tile",
-    )
+    accumulators = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
     loads = math.ceil(layout.accumulators * layout.unroll * problem.input.bytes / 4)
+    most = target.registers_of(layout.workgroup_size, layout.subgroup_size)
+    # The accumulators are held twice where a step begins before the last one has ended, and where the partial step may keep the old ones.
     check(
-        loads <= MAX_LOAD_REGISTERS,
-        f"partial_reduction {full.reduction_tile[-1]}: {layout.unroll} steps at a time load {loads} registers a lane, "
-        f"above {MAX_LOAD_REGISTERS}: use a tile of at most {full.reduction_tile[-1] * MAX_LOAD_REGISTERS // loads}",
+        2 * accumulators + loads <= most,
+        f"thread {list(full.thread or ())}: {layout.accumulators} {problem.accumulator.name} accumulators a lane, held twice, and loads of "
+        f"{loads} registers, {layout.unroll} steps at a time, need {2 * accumulators + loads} registers, above {most} of {target.name} at "
+        f"{layout.workgroup_size} threads: use fewer elements, fewer steps (partial_reduction) or fewer subgroups",
     )
     check(
         layout.shared_memory_bytes <= memory,

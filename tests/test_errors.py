@@ -56,7 +56,7 @@ TUNINGS = {
     "a workgroup along y": (tuned(A, workgroup_size=[64, 4, 1]), ["workgroup_size [64, 4, 1]", "write [256, 1, 1]"]),
     "a tile on the reduced loop": (tuned(A, workgroup=[4]), ["workgroup [4]", "reduced loop", "set it to 0"]),
     "a row tile that is no product": (tuned(B, workgroup=[6, 0]), ["workgroup [6, 0]", "4 row lanes", "use 4 or 8"]),
-    "too many accumulators": (tuned(A, reduction=[65536]), ["thread [256]", "256", "above 128", "fewer elements"]),
+    "too many accumulators": (tuned(A, reduction=[65536]), ["thread [256]", "256", "above 256", "fewer elements"]),
     "too much shared memory": (
         tuned(
             B, workgroup=[16384, 0], reduction=[0, 2], lane_basis=[[64, 1], [0, 1]], subgroup_basis=[[8, 2], [0, 1]], workgroup_size=None
