@@ -139,12 +139,21 @@ def cell(chosen: Choice, subgroup_size: int) -> Cell:
 
 
 def _tuning(chosen: Choice, one: bool, subgroup_size: int) -> dict[str, Any]:
-    subgroups, lanes, elements = chosen["subgroups"], chosen["lanes"], chosen["elements"]
-    tile = subgroups * lanes * elements * chosen["unroll"]
+    lanes, sizes = chosen["lanes"], (chosen["subgroups"], chosen["elements"])
     if one:
-        return {"partial_reduction": [tile], "thread": [elements], "lane_basis": [[lanes], [0]], "subgroup_basis": [[subgroups], [0]]}
+        return spelled(lanes, *sizes, unroll=chosen["unroll"])
     row_subgroups, row_lanes, thread_rows = chosen["row_basis"]
     row_lanes = max(1, subgroup_size // lanes) if row_lanes == FILL else 1
+    return spelled(lanes, *sizes, row_lanes, row_subgroups, thread_rows, chosen["unroll"])
+
+
+def spelled(
+    lanes: int, subgroups: int, elements: int, row_lanes: int | None = None, row_subgroups: int = 1, thread_rows: int = 1, unroll: int = 1
+) -> dict[str, Any]:
+    """A tuning of these factors. row_lanes: None for an array of one dimension."""
+    tile = subgroups * lanes * elements * unroll
+    if row_lanes is None:
+        return {"partial_reduction": [tile], "thread": [elements], "lane_basis": [[lanes], [0]], "subgroup_basis": [[subgroups], [0]]}
     return {
         "workgroup": [row_subgroups * row_lanes * thread_rows, 0],
         "partial_reduction": [0, tile],

@@ -11,19 +11,12 @@ import time
 
 import numpy as np
 import pytest
+from seeds import SEED_1, SEED_2
 
 from iree_reduce_plugin import InputError, TuningError, cli, reduce, targets
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-A = {"workgroup": [0], "reduction": [1024], "lane_basis": [[64], [0]], "subgroup_basis": [[4], [0]], "workgroup_size": [256, 1, 1]}
-B = {
-    "workgroup": [4, 0],
-    "reduction": [0, 256],
-    "lane_basis": [[4, 16], [0, 1]],
-    "subgroup_basis": [[1, 4], [0, 1]],
-    "workgroup_size": [256, 1, 1],
-    "subgroup_size": 64,
-}
+A, B = {key: value for key, value in SEED_1.items() if key != "subgroup_size"}, SEED_2
 
 
 def tuned(base: dict, *more: str, target: str = "gfx942", **changes: object) -> list[str]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from matrix import spelled
 
 from iree_reduce_plugin import compiler
 from iree_reduce_plugin.errors import TuningError
@@ -18,46 +19,32 @@ from iree_reduce_plugin.toolchain import compile_flags
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
 
-def tuning(lanes, subgroups, elements, row_lanes=None, row_subgroups=1, thread_rows=1, unroll=1):
-    """row_lanes: None for an array of one dimension."""
-    tile = subgroups * lanes * elements * unroll
-    if row_lanes is None:
-        return {"partial_reduction": [tile], "thread": [elements], "lane_basis": [[lanes], [0]], "subgroup_basis": [[subgroups], [0]]}
-    return {
-        "workgroup": [row_subgroups * row_lanes * thread_rows, 0],
-        "partial_reduction": [0, tile],
-        "thread": [thread_rows, elements],
-        "lane_basis": [[row_lanes, lanes], [0, 1]],
-        "subgroup_basis": [[row_subgroups, subgroups], [0, 1]],
-    }
-
-
 SEEDS = (
-    ("seed1", (4096,), "f32", "sum", tuning(64, 4, 4)),
-    ("seed2", (4, 4096), "f32", "sum", tuning(16, 4, 4, 4)),
+    ("seed1", (4096,), "f32", "sum", spelled(64, 4, 4)),
+    ("seed2", (4, 4096), "f32", "sum", spelled(16, 4, 4, 4)),
 )
 WAVE_64 = (
     *SEEDS,
-    ("one subgroup", (8, 4096), "f32", "sum", tuning(64, 1, 4, 1)),
-    ("row subgroups", (16, 2048), "f32", "sum", tuning(8, 2, 4, 8, 2)),
-    ("thread rows", (8, 4096), "f32", "sum", tuning(16, 4, 4, 4, 1, 2)),
-    ("unrolled", (4, 16384), "f32", "sum", tuning(64, 4, 4, 1, unroll=4)),
-    ("3 subgroups", (6, 1536), "f32", "max", tuning(16, 3, 4, 4)),
-    ("both tails", (6, 1000), "f32", "sum", tuning(16, 4, 4, 4)),
-    ("16 subgroups", (65536,), "f32", "sum", tuning(64, 16, 4)),
-    ("f64", (8, 2048), "f64", "sum", tuning(32, 4, 2, 2)),
-    ("f16", (8, 4096), "f16", "sum", tuning(16, 4, 8, 4)),
-    ("bf16", (3, 4097), "bf16", "sum", tuning(64, 4, 8, 1)),
-    ("i32", (8, 4096), "i32", "min", tuning(16, 4, 4, 4)),
-    ("i64", (5, 1024), "i64", "prod", tuning(32, 2, 2, 2)),
-    ("3 elements", (4, 768), "f32", "sum", tuning(64, 4, 3, 1)),
+    ("one subgroup", (8, 4096), "f32", "sum", spelled(64, 1, 4, 1)),
+    ("row subgroups", (16, 2048), "f32", "sum", spelled(8, 2, 4, 8, 2)),
+    ("thread rows", (8, 4096), "f32", "sum", spelled(16, 4, 4, 4, 1, 2)),
+    ("unrolled", (4, 16384), "f32", "sum", spelled(64, 4, 4, 1, unroll=4)),
+    ("3 subgroups", (6, 1536), "f32", "max", spelled(16, 3, 4, 4)),
+    ("both tails", (6, 1000), "f32", "sum", spelled(16, 4, 4, 4)),
+    ("16 subgroups", (65536,), "f32", "sum", spelled(64, 16, 4)),
+    ("f64", (8, 2048), "f64", "sum", spelled(32, 4, 2, 2)),
+    ("f16", (8, 4096), "f16", "sum", spelled(16, 4, 8, 4)),
+    ("bf16", (3, 4097), "bf16", "sum", spelled(64, 4, 8, 1)),
+    ("i32", (8, 4096), "i32", "min", spelled(16, 4, 4, 4)),
+    ("i64", (5, 1024), "i64", "prod", spelled(32, 2, 2, 2)),
+    ("3 elements", (4, 768), "f32", "sum", spelled(64, 4, 3, 1)),
 )
 WAVE_32 = (
-    ("1-D", (4096,), "f32", "sum", tuning(32, 4, 4)),
-    ("rows", (4, 4096), "f32", "sum", tuning(8, 4, 4, 4)),
-    ("one subgroup", (8, 4096), "f32", "max", tuning(32, 1, 4, 1)),
-    ("both tails", (6, 1000), "f16", "sum", tuning(8, 5, 8, 4)),
-    ("f64", (8, 2048), "f64", "prod", tuning(16, 4, 2, 2, 2)),
+    ("1-D", (4096,), "f32", "sum", spelled(32, 4, 4)),
+    ("rows", (4, 4096), "f32", "sum", spelled(8, 4, 4, 4)),
+    ("one subgroup", (8, 4096), "f32", "max", spelled(32, 1, 4, 1)),
+    ("both tails", (6, 1000), "f16", "sum", spelled(8, 5, 8, 4)),
+    ("f64", (8, 2048), "f64", "prod", spelled(16, 4, 2, 2, 2)),
 )
 SLOW_ON = ("gfx90a", "gfx950")  # what is not a seed there
 

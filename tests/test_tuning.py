@@ -8,27 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from iree.compiler import ir
+from seeds import SEED_1, SEED_2
 
 from iree_reduce_plugin.errors import InputError, ReduceError, TuningError
 from iree_reduce_plugin.problem import Problem
 from iree_reduce_plugin.tuning import Tuning, product
 
-SEED_1 = {
-    "workgroup": [0],
-    "reduction": [1024],
-    "lane_basis": [[64], [0]],
-    "subgroup_basis": [[4], [0]],
-    "workgroup_size": [256, 1, 1],
-    "subgroup_size": 64,
-}
-SEED_2 = {
-    "workgroup": [4, 0],
-    "reduction": [0, 256],
-    "lane_basis": [[4, 16], [0, 1]],
-    "subgroup_basis": [[1, 4], [0, 1]],
-    "workgroup_size": [256, 1, 1],
-    "subgroup_size": 64,
-}
 ORIGINAL_1 = """
     #iree_codegen.compilation_info<
       lowering_config = #iree_gpu.lowering_config<{workgroup = [0], reduction = [1024], thread_basis = [[64], [0]],

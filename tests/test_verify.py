@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from seeds import SEED_1, SEED_2
 
 from iree_reduce_plugin.defaults import default_tuning
 from iree_reduce_plugin.element_types import NAMES
@@ -12,23 +13,6 @@ from iree_reduce_plugin.problem import Problem
 from iree_reduce_plugin.targets import TARGETS
 from iree_reduce_plugin.tuning import Tuning
 from iree_reduce_plugin.verify import MAX_CPU_ACCUMULATOR_BYTES, verify, verify_problem
-
-SEED_1 = {
-    "workgroup": [0],
-    "reduction": [1024],
-    "lane_basis": [[64], [0]],
-    "subgroup_basis": [[4], [0]],
-    "workgroup_size": [256, 1, 1],
-    "subgroup_size": 64,
-}
-SEED_2 = {
-    "workgroup": [4, 0],
-    "reduction": [0, 256],
-    "lane_basis": [[4, 16], [0, 1]],
-    "subgroup_basis": [[1, 4], [0, 1]],
-    "workgroup_size": [256, 1, 1],
-    "subgroup_size": 64,
-}
 
 
 def one(**changes):
