@@ -5,13 +5,11 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from iree_reduce_plugin import compile
 from iree_reduce_plugin.compare import same_bits
 from iree_reduce_plugin.devices import list_devices
 from iree_reduce_plugin.plan import make_job
@@ -51,16 +49,3 @@ def test_the_schedule_as_it_is():
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_a_broken_schedule_is_caught(mutation):
     assert not right(mutation)
-
-
-def test_two_hundred_calls_give_one_result_and_eight_threads_the_same():
-    plan = compile((ROWS, COLUMNS), tuning=tuning(), target=VULKAN.device.target)
-    x = np.random.default_rng(1).standard_normal((ROWS, COLUMNS)).astype("f4")
-    first, others = plan(x), []
-    assert all(same_bits(plan(x), first) for _ in range(200))
-    threads = [threading.Thread(target=lambda: others.extend(plan(x) for _ in range(10))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(others) == 80 and all(same_bits(other, first) for other in others)

@@ -1,0 +1,47 @@
+"""Vulkan beyond the matrix: other subgroup sizes, many calls, many threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from iree_reduce_plugin import compile
+from iree_reduce_plugin.compare import same_bits
+from iree_reduce_plugin.devices import list_devices
+from iree_reduce_plugin.targets import find_target
+
+(VULKAN,) = (found for found in list_devices() if found.name == "vulkan")
+pytestmark = pytest.mark.skipif(VULKAN.device is None, reason=f"device vulkan: {VULKAN.reason}")
+WIDTHS = {"128": "vulkan4", "256": "vulkan8", "512": "vulkan16"}  # bits of a vector of llvmpipe -> target: 32-bit lanes
+
+
+@pytest.mark.skipif(VULKAN.device is not None and "llvmpipe" not in VULKAN.device.detail, reason="the Vulkan device is not llvmpipe")
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("options", ["37x1000xf32", "5x4097xf64 --op max", "3000xf16 --initial 3", "100x77xi32 --op prod"])
+def test_every_subgroup_size(width, options):
+    """The width is read once a process."""
+    command = [sys.executable, "-m", "iree_reduce_plugin", "run", "--device", "vulkan", "--shape", *options.split()]
+    environment = os.environ | {"LP_NATIVE_VECTOR_WIDTH": width}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert f"vulkan ({WIDTHS[width]}, " in done.stdout and "equal to the reference bit for bit" in done.stdout
+
+
+def test_two_hundred_calls_give_one_result_and_eight_threads_the_same():
+    size = find_target(VULKAN.device.target).subgroup_sizes[0]
+    tuning = {"lane_basis": [[2, size // 2], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]], "thread": [1, 4]}
+    plan = compile((37, 1000), tuning=tuning, target=VULKAN.device.target)
+    x = np.random.default_rng(1).standard_normal((37, 1000)).astype("f4")
+    first, others = plan(x), []
+    assert all(same_bits(plan(x), first) for _ in range(200))
+    threads = [threading.Thread(target=lambda: others.extend(plan(x) for _ in range(10))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(others) == 80 and all(same_bits(other, first) for other in others)
