@@ -71,7 +71,7 @@ def emit(job: Job, what: str, timeout: float = DEFAULT_TIMEOUT) -> str | bytes:
     )
     check(
         what != "asm" or job.target.description is None,
-        f"emit asm: target {job.target.name} has none, SPIR-V is assembled by the driver; --dump-dir writes the SPIR-V",
+        f"emit asm: target {job.target.name} has none, its driver assembles the kernel; --dump-dir writes the SPIR-V or PTX",
         InputError,
     )
     reason = f"strategy {job.strategy!r}" if job.strategy != "subgroup" else "a problem with nothing left to reduce"

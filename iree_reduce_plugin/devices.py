@@ -63,13 +63,13 @@ def list_devices() -> tuple[Availability, ...]:
     """Every device this package knows, in order of preference for the default.
 
     >>> [a.name for a in list_devices()]
-    ['hip', 'vulkan', 'cpu', 'local-task', 'local-sync']
+    ['hip', 'cuda', 'vulkan', 'cpu', 'local-task', 'local-sync']
     """
     return tuple(_probe(name) for name in _PROBES)
 
 
 def find_device(name: str | None = None) -> Device:
-    """The device of that name; None: `$IREE_REDUCE_DEVICE`, else hip where it is usable, else cpu.
+    """The device of that name; None: `$IREE_REDUCE_DEVICE`, else hip, else cuda where it is usable, else cpu.
 
     Raises InputError for a name that is not known, DeviceError, with the reason, for a device that is not usable.
     """
@@ -87,7 +87,7 @@ def find_device(name: str | None = None) -> Device:
 
 @functools.cache
 def _default() -> Device:
-    return _probe("hip").device or find_device("cpu")
+    return _probe("hip").device or _probe("cuda").device or find_device("cpu")
 
 
 @functools.cache
@@ -129,21 +129,31 @@ def _vulkan() -> Device:
 
 
 def _hip() -> Device:
-    driver = rt.get_driver("hip")
+    return _first("hip", r"\b(gfx[0-9a-f]+)", lambda found: str(found.group(1)))
+
+
+def _cuda() -> Device:
+    return _first("cuda", r"compute-capability: (\d+)\.(\d+)", lambda found: f"sm_{found.group(1)}{found.group(2)}")
+
+
+def _first(name: str, pattern: str, target_of: Callable[[re.Match[str]], str]) -> Device:
+    """The driver's first device; its target is read from what the driver says of it."""
+    driver = rt.get_driver(name)
     found = driver.query_available_devices()
     if not found:
-        raise RuntimeError("the HIP runtime is here, but it shows no device")
-    info = driver.dump_device_info(found[0]["device_id"])
-    architecture = re.search(r"\bgfx[0-9a-f]+", str(info))
+        raise RuntimeError(f"the {name.upper()} runtime is here, but it shows no device")
+    architecture = re.search(pattern, str(driver.dump_device_info(found[0]["device_id"])))
     if architecture is None:
-        raise RuntimeError(f"the HIP device {found[0]['name']} does not name its architecture")
-    if architecture.group() not in TARGETS:
-        raise RuntimeError(f"its architecture, {architecture.group()}, is none of the targets {', '.join(TARGETS)}")
-    return Device("hip", architecture.group(), ("hip", "hip"), str(found[0]["name"]))
+        raise RuntimeError(f"the {name.upper()} device {found[0]['name']} does not name its architecture")
+    target = target_of(architecture)
+    if target not in TARGETS:
+        raise RuntimeError(f"its architecture, {target}, is none of the targets {', '.join(TARGETS)}")
+    return Device(name, target, (name, name), str(found[0]["name"]))
 
 
 _PROBES: dict[str, Callable[[], Device]] = {
     "hip": _hip,
+    "cuda": _cuda,
     "vulkan": _vulkan,
     "cpu": lambda: _cpu("cpu", "local-sync", "local-task"),
     "local-task": lambda: _cpu("local-task", "local-task", "local-task"),

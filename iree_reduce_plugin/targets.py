@@ -59,7 +59,8 @@ class Target:
     @property
     def description(self) -> str | None:
         """The target as IREE's `#hal.device.target`, where no flag of `iree-compile` names it; else None."""
-        return None if self.backend != "vulkan" else _VULKAN.format(self=self)
+        template = {"vulkan": _VULKAN, "cuda": _CUDA}.get(self.backend)
+        return None if template is None else template.format(self=self)
 
 
 # A device of Vulkan 1.3 with 64-bit numbers and shuffles. IREE's own names for Vulkan targets fix the subgroup size of each.
@@ -71,6 +72,20 @@ _VULKAN = (
     "max_workgroup_sizes = [1024, 1024, 1024], max_thread_count_per_workgroup = {self.max_threads}, "
     "max_workgroup_memory_bytes = {self.shared_memory}, max_workgroup_counts = [65535, 65535, 65535]>>}}>]> : !hal.device"
 )
+
+
+# IREE's own flag for CUDA targets knows no architecture after sm_89.
+_CUDA = (
+    '#hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb", {{iree_codegen.target_info = '
+    '#iree_gpu.target<arch = "{self.name}", features = "+ptx78", wgp = <compute = fp64|fp32|fp16|int64|int32|int16|int8, '
+    "storage = b64|b32|b16|b8, subgroup = shuffle|arithmetic, subgroup_size_choices = [{self.subgroup_sizes[0]}], "
+    "max_workgroup_sizes = [1024, 1024, 1024], max_thread_count_per_workgroup = {self.max_threads}, "
+    "max_workgroup_memory_bytes = {self.shared_memory}, max_workgroup_counts = [2147483647, 65535, 65535]>>}}>]> : !hal.device"
+)
+
+
+def _sm(name: str) -> Target:
+    return Target(name, "cuda", "cuda", (32,), 1024, 48 * 1024)
 
 
 def _vulkan(subgroup_size: int) -> Target:
@@ -91,6 +106,7 @@ TARGETS = {
         _gfx("gfx1100", (32, 64), 1536, 96),
         _gfx("gfx1201", (32, 64), 1536, 64),
         *map(_vulkan, (4, 8, 16, 32, 64)),
+        *map(_sm, ("sm_80", "sm_86", "sm_89", "sm_90")),
     )
 }
 

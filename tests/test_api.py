@@ -19,7 +19,7 @@ from iree_reduce_plugin.devices import list_devices
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SEED = {"workgroup": [4, 0], "reduction": [0, 256], "lane_basis": [[4, 16], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]}
 ONE = {"reduction": [64], "lane_basis": [[16], [0]]}
-has_gpu = any(found.name == "hip" and found.device is not None for found in list_devices())
+has_gpu = any(found.name in ("hip", "cuda") and found.device is not None for found in list_devices())
 
 
 @pytest.fixture(autouse=True)
@@ -286,7 +286,7 @@ def test_a_plan_refuses_other_arrays():
             plan(x)
 
 
-@pytest.mark.skipif(has_gpu, reason="there is a HIP GPU here")
+@pytest.mark.skipif(has_gpu, reason="there is a GPU here")
 def test_a_plan_for_a_gpu_that_is_not_here():
     plan = compile((4, 64), target="gfx942")
     with pytest.raises(DeviceError, match=r"the plan is for gfx942: device 'hip' is not usable here: .*HIP"):

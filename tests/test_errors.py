@@ -71,7 +71,7 @@ COMPILE = ["compile", "--shape", "4x4096xf32"]
 INPUTS = {
     "an unknown target": ([*COMPILE, "--target", "gfx900"], ["'gfx900'", "did you mean gfx", "cpu, gfx90a, gfx942"]),
     "an unknown op": ([*RUN, "--op", "mean"], ["op 'mean'", "sum, prod, max, min"]),
-    "an unknown device": ([*RUN, "--device", "tpu"], ["device 'tpu'", "hip, vulkan, cpu"]),
+    "an unknown device": ([*RUN, "--device", "tpu"], ["device 'tpu'", "hip, cuda, vulkan, cpu"]),
     "an unknown strategy": ([*COMPILE, "--strategy", "magic"], ["strategy 'magic'", "subgroup, iree, default"]),
     "strategy iree on the cpu": ([*COMPILE, "--strategy", "iree"], ["strategy 'iree'", "cpu", "'subgroup' or 'default'"]),
     "an unknown type": (["run", "--shape", "4x4096xf33"], ["'f33'", "f32, f64"]),
@@ -211,7 +211,7 @@ def test_arrays_that_are_refused(array, words, tmp_path, capsys, no_compiler):
         (np.ones(0), {"op": "max"}, ValueError, ["no identity"]),
         (np.ones(4), {"tuning": 7}, TuningError, ["7", "Tuning, dict"]),
         (np.ones(4), {"tuning": {"reduction": "x"}}, TuningError, ["reduction", "'x'"]),
-        (np.ones(4), {"device": "tpu"}, InputError, ["'tpu'", "hip, vulkan, cpu"]),
+        (np.ones(4), {"device": "tpu"}, InputError, ["'tpu'", "hip, cuda, vulkan, cpu"]),
         (np.ones(4), {"device": ["cpu"]}, InputError, ["['cpu']"]),
     ],
 )

@@ -27,7 +27,7 @@ SEEDS = (
         {"workgroup": [4, 0], "reduction": [0, 256], "lane_basis": [[4, 16], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]},
     ),
 )
-DEVICES = {found.name: found for found in list_devices() if found.name in ("hip", "vulkan", "cpu")}
+DEVICES = {found.name: found for found in list_devices() if found.name in ("hip", "cuda", "vulkan", "cpu")}
 FULL_CELLS, FULL_SEED = 1500, int(os.environ.get("IREE_REDUCE_MATRIX_SEED", "1"))
 
 

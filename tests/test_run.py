@@ -115,7 +115,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_device_that_is_not_known_or_not_usable(monkeypatch):
-    with pytest.raises(InputError, match=r"'gpu' is not known: use one of hip, vulkan, cpu"):
+    with pytest.raises(InputError, match=r"'gpu' is not known: use one of hip, cuda, vulkan, cpu"):
         devices.find_device("gpu")
     monkeypatch.setattr(devices, "_probe", lambda name: devices.Availability(name, None, "no library"))
     with pytest.raises(DeviceError, match="'hip' is not usable here: no library"):
