@@ -87,6 +87,13 @@ reduce the last axes, or pass a copy that has them last, e.g. numpy.ascontiguous
         f"strategy 'iree' is for ROCm targets, and {target.name} is not one: use strategy 'subgroup' or 'default', or target gfx942",
         InputError,
     )
+    joined_product = problem.op.name == "prod" and problem.accumulator.is_float and problem.epilogue_initial is not None
+    check(
+        target.backend != "vulkan" or not joined_product or problem.columns <= 1,
+        f"initial {problem.initial}: joining it to a product of floats is not supported yet on {target.name}, as drivers may multiply in "
+        "another order (llvmpipe does); leave it out, and multiply the result",
+        InputError,
+    )
     if not problem.is_empty and not problem.reduces_inner:
         one = len(problem.axes) == 1
         source, goal = (problem.axes[0], -1) if one else (problem.axes, tuple(range(-len(problem.axes), 0)))
