@@ -89,7 +89,7 @@ reduce the last axes, or pass a copy that has them last, e.g. numpy.ascontiguous
     )
     joined_product = problem.op.name == "prod" and problem.accumulator.is_float and problem.epilogue_initial is not None
     check(
-        target.backend != "vulkan" or not joined_product or problem.columns <= 1,
+        target.backend != "vulkan" or not joined_product or problem.columns == 1 or problem.is_empty,
         f"initial {problem.initial}: joining it to a product of floats is not supported yet on {target.name}, as drivers may multiply in "
         "another order (llvmpipe does); leave it out, and multiply the result",
         InputError,
