@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch):
 
 def run(block):
     """The block in a shell, with this environment in the place of `.venv`."""
-    text = block.replace(".venv/bin/python", sys.executable).replace(".venv/bin", str(Path(sys.executable).parent))
+    text = block.replace(".venv/bin", str(Path(sys.executable).parent))
     return subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, timeout=300)
 
 
