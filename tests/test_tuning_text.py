@@ -1,6 +1,7 @@
 """The parser of pasted attributes: what it takes, and where it says that it stopped."""
 
 import pytest
+from one_line import check_one_line
 
 from iree_reduce_plugin.errors import TuningError
 from iree_reduce_plugin.tuning import Tuning
@@ -88,8 +89,4 @@ REFUSED = [
 def test_refused_in_one_line(text, words):
     with pytest.raises(TuningError) as e:
         Tuning.parse(text)
-    message = str(e.value)
-    assert "\n" not in message
-    assert len(message) < 300
-    for word in words:
-        assert word in message, message
+    check_one_line(str(e.value), words, 300)

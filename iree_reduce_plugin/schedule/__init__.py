@@ -8,7 +8,8 @@ from iree.compiler.dialects import transform
 from ..job import Job
 from . import transform_ops as t
 from .cpu import CpuSchedule
-from .gpu import GENERIC, GpuSchedule
+from .gpu import GpuSchedule
+from .workgroups import GENERIC
 
 
 def build_schedule(job: Job) -> ir.Module:

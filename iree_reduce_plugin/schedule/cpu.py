@@ -16,8 +16,8 @@ from ..job import Job
 from . import transform_ops as t
 from .cpu_combine import write_combine
 from .start import inline_start, write_start
+from .workgroups import GENERIC, to_workgroups
 
-GENERIC, EPILOGUE = "linalg.generic", "epilogue"
 REGISTER_BYTES = 1024  # of accumulators kept in registers across steps
 BLOCK = 64  # accumulators to a block where they are not
 LOOPS = ("linalg.tiling_canonicalization", "scf.for_loop_canonicalization", "canonicalization")
@@ -31,7 +31,7 @@ class CpuSchedule:
         if layout is None:
             raise ValueError("a schedule needs a tuning")
         self.problem, self.layout = job.problem, layout
-        self.row_dims = 1 if layout.rows else 0
+        self.k = 1 if layout.rows else 0  # position of the reduced loop
         self.epilogue = job.problem.has_epilogue
         self.blocked = layout.columns.size * layout.accumulator_bytes > REGISTER_BYTES
 
@@ -53,21 +53,13 @@ class CpuSchedule:
 
     def workgroup(self, reduction: t.Handle) -> t.Handle:
         """Gives the reduction of one row."""
-        fill = t.producer(reduction, 1)
-        last = t.find(self.function, GENERIC, EPILOGUE) if self.epilogue else reduction
-        inside, workgroups = t.tile_to_forall(last, [self.layout.row_tile], ["#gpu.block<x>"])
-        if self.epilogue:
-            (reduction, _), workgroups = t.fuse([reduction, fill], workgroups)
-        else:
-            reduction = inside
-            _, workgroups = t.fuse([fill], workgroups)
-        t.populate_workgroup_count(workgroups)
+        reduction, _, _ = to_workgroups(self.function, self.layout, reduction, epilogue=self.epilogue)
         if self.layout.row_tile > 1:
             reduction, _ = t.tile_to_for(reduction, [1, 0])
         return reduction
 
     def steps(self, reduction: t.Handle) -> t.Handle:
-        fill, merge, loop = t.tile_reduction_to_for(reduction, [0] * self.row_dims + [self.layout.columns.size])
+        fill, merge, loop = t.tile_reduction_to_for(reduction, [0] * self.k + [self.layout.columns.size])
         inline_start(self.problem, fill, self.module)
         with t.foreach(merge) as op:
             t.inline("combine", [t.operand(op, 0), t.operand(op, 1)], t.result(op), op, self.module)
@@ -77,7 +69,7 @@ class CpuSchedule:
         t.apply_patterns(self.function, *LOOPS)
         t.cse(self.function)
         with t.foreach(t.find(self.function, GENERIC, "reduction")) as step:
-            t.tile_to_for(step, [0] * self.row_dims + [BLOCK])
+            t.tile_to_for(step, [0] * self.k + [BLOCK])
 
     def vectors(self) -> t.Handle:
         t.apply_patterns(self.function, *LOOPS, "linalg.fold_unit_extent_dims_via_slices")

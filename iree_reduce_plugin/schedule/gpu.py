@@ -28,8 +28,8 @@ from .gpu_combine import cropped_rows, write_combine
 from .gpu_loads import write_loads
 from .gpu_short_vectors import cut, held_cuts, merge_cuts
 from .start import inline_start, write_start
+from .workgroups import EPILOGUE, GENERIC, to_workgroups
 
-GENERIC = "linalg.generic"
 INSERT = "tensor.parallel_insert_slice"
 TIDY_SLICES = (
     "tensor.bubble_up_extract_slice",
@@ -37,7 +37,7 @@ TIDY_SLICES = (
     "linalg.swap_extract_slice_with_fill",
     "canonicalization",
 )
-START, STEP, LAST_STEP, LANE, SUBGROUP, EPILOGUE = "start", "step", "last_step", "lane", "subgroup", "epilogue"
+START, STEP, LAST_STEP, LANE, SUBGROUP = "start", "step", "last_step", "lane", "subgroup"
 
 
 class GpuSchedule:
@@ -48,8 +48,7 @@ class GpuSchedule:
         if layout is None:
             raise ValueError("a schedule needs a tuning")
         self.problem, self.layout, self.target = job.problem, layout, job.target
-        self.row_dims = [0] if layout.rows else []
-        self.k = len(self.row_dims)  # position of the reduced loop
+        self.k = 1 if layout.rows else 0  # position of the reduced loop
         self.subgroups = layout.columns.subgroups
         self.padded = layout.row_tail or layout.column_tail
         self.epilogue = job.problem.has_epilogue
@@ -124,19 +123,7 @@ class GpuSchedule:
             t.inline("totals", [], t.result(fill), fill, self.module)
 
     def workgroup(self, reduction: t.Handle) -> tuple[t.Handle, t.Handle, t.Handle | None]:
-        """Gives the reduction and its fill inside the workgroup, and the loop over workgroups (None for a 1-D problem)."""
-        fill = t.producer(reduction, 1)
-        if self.layout.rows is None:
-            return reduction, fill, None
-        last = t.find(self.function, GENERIC, EPILOGUE) if self.epilogue else reduction
-        inside, workgroups = t.tile_to_forall(last, [self.layout.row_tile], ["#gpu.block<x>"])
-        t.populate_workgroup_count(workgroups)
-        if self.epilogue:
-            (reduction, fill), workgroups = t.fuse([reduction, fill], workgroups)
-        else:
-            reduction = inside
-            (fill,), workgroups = t.fuse([fill], workgroups)
-        return reduction, fill, workgroups
+        return to_workgroups(self.function, self.layout, reduction, epilogue=self.epilogue)
 
     def steps(self, reduction: t.Handle) -> None:
         """Two splits of K; the ops they make are labelled, and the last, partial step is set apart."""
@@ -243,12 +230,11 @@ class GpuSchedule:
                 t.inline("combine", [*inputs, *size], t.result(crop), crop, self.module)
 
     def short_vectors(self) -> None:
-        inner = 0 if self.flat else 1 + (self.subgroups > 1)  # dimensions of the accumulators besides the rows; elements are the last
-        last = max(self.k + inner - 1, 0)
         if not self.flat:
-            cut(t.find(self.function, "linalg.fill", START), held_cuts(self.layout, self.target, last))
+            elements = self.k + (self.subgroups > 1)  # their dimension among the accumulators' [rows, S, E]; a step has one more, the step
+            cut(t.find(self.function, "linalg.fill", START), held_cuts(self.layout, self.target, elements))
             for stage in [STEP] * bool(self.layout.full_steps) + [LAST_STEP] * self.layout.column_tail:
-                cut(self.find(stage), held_cuts(self.layout, self.target, last + 1))
+                cut(self.find(stage), held_cuts(self.layout, self.target, elements + 1))
         if self.subgroups > 1:
             cut(self.find(SUBGROUP), merge_cuts(self.layout, self.target))
         t.apply_patterns(self.function, *TIDY_SLICES)
