@@ -91,7 +91,7 @@ def verify_command(options: Options) -> int:
 
 
 def devices_command(options: Options) -> int:
-    """One line for each device: its name, IREE's driver, target, subgroup sizes, and whether it is usable or why not."""
+    """One line for each device: its name, IREE's driver, target, subgroup sizes, and whether it is usable or why not; then the default."""
     rows = [("NAME", "DRIVER", "TARGET", "SUBGROUP", "STATUS")]
     for found in list_devices():
         device = found.device
@@ -104,6 +104,7 @@ def devices_command(options: Options) -> int:
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     for row in rows:
         print("  ".join([*(cell.ljust(width) for cell, width in zip(row[:4], widths, strict=True)), row[4]]))
+    print(f"Where no device is named: {find_device().name}")  # last: what the environment names may be wrong
     return 0
 
 

@@ -74,6 +74,22 @@ def _tuning(problem: Problem, rows: int, row_lanes: int, lanes: int, subgroups: 
     return Tuning(thread=(rows, elements), lane_basis=((row_lanes, lanes), (0, 1)), subgroup_basis=((row_subgroups, subgroups), (0, 1)))
 
 
+def fitted(full: Tuning, problem: Problem, target: Target) -> Tuning:
+    """A resolved tuning with the lanes of a subgroup that the GPU target has; elements, subgroups and rows a thread as they were.
+
+    >>> from iree_reduce_plugin.targets import TARGETS
+    >>> problem = Problem.of((100, 4096))
+    >>> full = Tuning(thread=(1, 4), lane_basis=((1, 64), (0, 1)), subgroup_basis=((1, 4), (0, 1))).resolve(problem)
+    >>> fitted(full, problem, TARGETS["vulkan8"]).to_json()
+    '{"thread": [1, 4], "lane_basis": [[1, 8], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]}'
+    """
+    size = min(target.subgroup_sizes or (1,), key=lambda size: abs(size - (full.subgroup_size or 0)))
+    *_, reduced = range(len(problem.loops))
+    lanes = size if problem.rows == 1 else min(size, full.lanes(reduced))
+    basis = ((*(size // lanes for _ in range(reduced)), lanes), tuple(range(reduced + 1)))
+    return Tuning(thread=full.thread, lane_basis=basis, subgroup_basis=full.subgroup_basis)
+
+
 def _power_below(n: int) -> int:
     """The largest power of two that is at most n."""
     return 1 << (n.bit_length() - 1)

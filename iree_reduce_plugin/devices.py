@@ -1,4 +1,4 @@
-"""The devices: which are usable here, why the others are not, and one IREE device and VM instance for each in use.
+"""The devices: which are usable here, why the others are not, and which one is taken where none is named.
 
 `cpu` is two of IREE's drivers: `local-task`, whose threads are pinned to the cores this process may use, and `local-sync`,
 which runs in the caller's thread and is faster for small arrays. A kernel compiled once runs on both.
@@ -6,27 +6,25 @@ which runs in the caller's thread and is faster for small arrays. A kernel compi
 
 from __future__ import annotations
 
-import ctypes
 import functools
+import glob
 import os
 import re
-import threading
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import iree.runtime as rt
 
+from . import drivers
 from .errors import DeviceError, InputError
-from .targets import CPU_STACK_BYTES, TARGETS
+from .targets import TARGETS
 
 # Inputs of fewer bytes run in the caller's thread: waking the workers takes longer than they save.
 SMALL_BYTES = 256 * 1024
 
 ENVIRONMENT = "IREE_REDUCE_DEVICE"
-
-_lock = threading.RLock()
-_forked = False  # in a child forked after `local-task` was opened, which has the driver but not its threads
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,7 @@ class Device:
     drivers: tuple[str, str]
     detail: str
     device_id: int | None = None  # the driver's number for it; None: the driver's default
+    is_software: bool = False  # a GPU's interface that the CPU implements
 
     @property
     def is_local(self) -> bool:
@@ -47,7 +46,7 @@ class Device:
     def driver_for(self, nbytes: int) -> str:
         """The driver that runs an input of that many bytes."""
         small, large = self.drivers
-        return small if nbytes < SMALL_BYTES or (_forked and self.is_local) else large
+        return small if nbytes < SMALL_BYTES or (self.is_local and drivers.threads_are_lost()) else large
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def list_devices() -> tuple[Availability, ...]:
 
 
 def find_device(name: str | None = None) -> Device:
-    """The device of that name; None: `$IREE_REDUCE_DEVICE`, else hip, else cuda where it is usable, else cpu.
+    """The device of that name; None: `$IREE_REDUCE_DEVICE`, else the first usable of hip, cuda, vulkan (a GPU, not software) and cpu.
 
     Raises InputError for a name that is not known, DeviceError, with the reason, for a device that is not usable.
     """
@@ -87,26 +86,41 @@ def find_device(name: str | None = None) -> Device:
 
 @functools.cache
 def _default() -> Device:
-    return _probe("hip").device or _probe("cuda").device or find_device("cpu")
+    for name in ("hip", "cuda", "vulkan"):
+        if name == "vulkan" and not _has_gpu():
+            continue  # starting a software implementation only to refuse it takes as long as all the rest of a first call
+        device = _probe(name).device
+        if device is not None and not device.is_software:
+            return device
+    return find_device("cpu")
+
+
+def _has_gpu() -> bool:
+    """Whether a GPU may be here: on Linux, whether its node is (of a kernel driver, of NVIDIA's, of Windows' subsystem)."""
+    return not sys.platform.startswith("linux") or any(map(glob.glob, ("/dev/dri/renderD*", "/dev/nvidia[0-9]*", "/dev/dxg")))
 
 
 @functools.cache
 def _probe(name: str) -> Availability:
-    with _lock:
+    with drivers.lock:
         try:
             return Availability(name, _PROBES[name](), None)
         except (ValueError, RuntimeError) as e:
-            return Availability(name, None, _reason(str(e)))
+            said = drivers.reason(str(e))
+            return Availability(name, None, next((meant for words, meant in _MEANT.items() if words in said), said))
 
 
-def _reason(message: str) -> str:
-    """IREE's message without the places in its own sources."""
-    line = message.splitlines()[0] if message else "no reason was given"
-    return re.sub(r"^Error creating driver: |\S+\.c(?:c|pp)?:\d+: ", "", line).strip().rstrip(":")
+# What some of the drivers' messages mean, and what to do.
+_MEANT = {
+    "HIP runtime library": "no HIP runtime (libamdhip64.so) is found: install ROCm's, and let this user open /dev/kfd and /dev/dri",
+    "CUDA driver library": "no CUDA driver (libcuda.so) is found: install NVIDIA's",
+    "Vulkan loader library": "no Vulkan loader (libvulkan.so.1) is found: install it with a driver (in software: mesa-vulkan-drivers)",
+    "VK_ERROR_INCOMPATIBLE_DRIVER": "a Vulkan loader is here, but no driver: install one (in software: mesa-vulkan-drivers)",
+}
 
 
 def _cpu(name: str, small: str, large: str) -> Device:
-    cores = len(_cores())
+    cores = len(drivers.cores())
     threads = "the caller's thread" if large == "local-sync" else f"{cores} thread{'s' if cores > 1 else ''}"
     return Device(name, "cpu", (small, large), f"{large} in {threads}" + (f", {small} for small arrays" if small != large else ""))
 
@@ -116,16 +130,25 @@ def _vulkan() -> Device:
     driver = rt.get_driver("vulkan")
     found = [(d, str(driver.dump_device_info(d["device_id"]))) for d in driver.query_available_devices()]
     if not found:
-        raise RuntimeError("the Vulkan loader is here, but no driver shows a device")
-    found.sort(key=lambda pair: "type: cpu" in pair[1])
-    device, info = found[0]
+        raise RuntimeError("VK_ERROR_INCOMPATIBLE_DRIVER: it shows no device")
+    return _vulkan_device(*min(found, key=lambda pair: _is_software(pair[1])))
+
+
+def _is_software(info: str) -> bool:
+    return re.search(r"^type: cpu$", info, re.M) is not None
+
+
+def _vulkan_device(device: dict[str, Any], info: str) -> Device:
+    """From what IREE's driver says of it, one line a property."""
     size = re.search(r"subgroup: size=(\d+)", info)
     target = f"vulkan{size.group(1)}" if size else ""
     if target not in TARGETS:
         raise RuntimeError(
             f"the device {device['name']} has subgroups of {size.group(1) if size else 'unknown'} lanes: none of the targets"
         )
-    return Device("vulkan", target, ("vulkan", "vulkan"), str(device["name"]), device["device_id"])
+    software = _is_software(info)
+    detail = f"{device['name']}{', in software: taken only where it is named' if software else ''}"
+    return Device("vulkan", target, ("vulkan", "vulkan"), detail, device["device_id"], software)
 
 
 def _hip() -> Device:
@@ -159,68 +182,3 @@ _PROBES: dict[str, Callable[[], Device]] = {
     "local-task": lambda: _cpu("local-task", "local-task", "local-task"),
     "local-sync": lambda: _cpu("local-sync", "local-sync", "local-sync"),
 }
-
-
-def _cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-@functools.cache
-def instance() -> Any:
-    """The process's IREE VM instance."""
-    return rt.VmInstance()
-
-
-@dataclass(frozen=True)
-class OpenDevice:
-    """An IREE device in use, with what every module on it needs."""
-
-    device: Any
-    allocator: Any
-    hal_module: Any
-
-
-def open_driver(driver: str, device_id: int | None = None) -> OpenDevice:
-    """The one OpenDevice of a driver in this process: that device, or its default. Raises DeviceError where IREE can't make it."""
-    with _lock:
-        if driver not in _opened:
-            try:
-                if driver == "local-task":
-                    _pin_threads()
-                made = rt.get_driver(driver)
-                device = made.create_default_device() if device_id is None else made.create_device(device_id)
-                _opened[driver] = OpenDevice(device, device.allocator, rt.create_hal_module(instance(), device))
-            except (ValueError, RuntimeError) as e:
-                raise DeviceError(f"driver {driver!r} can't be used: {_reason(str(e))}") from e
-        return _opened[driver]
-
-
-_opened: dict[str, OpenDevice] = {}
-
-
-def _pin_threads() -> None:
-    """One thread a core, as the system sometimes puts two on one, with a stack that holds a kernel's.
-
-    The flags are the process's; they are read when the driver is made, and left alone where the user has set them.
-    """
-    given = os.environ.get("IREE_PY_RUNTIME_FLAGS", "")
-    for name, value in (("task_topology_cpu_ids", ",".join(map(str, _cores()))), ("task_worker_stack_size", str(4 * CPU_STACK_BYTES))):
-        if name.removesuffix("_cpu_ids") not in given:
-            rt.flags.parse_flags(f"--{name}={value}")
-
-
-def _after_fork() -> None:
-    """In the child: the threads of `local-task` stayed in the parent, and destroying its objects would wait for them for ever."""
-    global _forked, _lock
-    _lock = threading.RLock()
-    if "local-task" in _opened and not _forked:
-        _forked = True
-        rt._binding.disable_leak_checker()
-        for kept in (_opened["local-task"].device, rt.get_driver("local-task")):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

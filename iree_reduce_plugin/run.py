@@ -16,7 +16,8 @@ from typing import Any
 import iree.runtime as rt
 import numpy as np
 
-from .devices import Device, OpenDevice, instance, open_driver
+from .devices import Device
+from .drivers import OpenDevice, instance, open_driver
 from .element_types import ElementType
 from .errors import DeviceError, InputError
 

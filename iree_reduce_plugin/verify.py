@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from .errors import InputError, check
+from .defaults import default_tuning, fitted
+from .errors import InputError, TuningError, check
 from .job import STRATEGIES
 from .layout import Layout
 from .problem import Problem
@@ -106,11 +107,11 @@ reduce the last axes, or pass a copy that has them last, e.g. numpy.ascontiguous
 
 def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -> None:
     sizes, threads, memory = target.subgroup_sizes or (), target.max_threads or 0, target.shared_memory or 0
-    check(
-        layout.subgroup_size in sizes,
-        f"subgroup_size {layout.subgroup_size} is not one that {target.name} has: use {' or '.join(map(str, sizes))}, "
-        "and a lane_basis of that product",
-    )
+    if layout.subgroup_size not in sizes:
+        raise TuningError(
+            f"subgroup_size {layout.subgroup_size} is not one that {target.name} has: use {' or '.join(map(str, sizes))}, "
+            f"e.g. {_that_fits(full, problem, target)}"
+        )
     check(
         layout.workgroup_size <= threads,
         f"workgroup_size {layout.workgroup_size} is above the {threads} threads of a workgroup on {target.name}: "
@@ -139,6 +140,16 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"{layout.accumulator_bytes} bytes are {layout.shared_memory_bytes} bytes of shared memory, "
         f"above the {memory} of {target.name}: use fewer rows a workgroup",
     )
+
+
+def _that_fits(full: Tuning, problem: Problem, target: Target) -> str:
+    """As JSON: the tuning with other lanes, if it is one; else the default."""
+    changed = fitted(full, problem, target)
+    try:
+        verify_problem(changed, problem, target)
+    except TuningError:
+        changed = default_tuning(problem, target)
+    return changed.to_json()
 
 
 def _check_short_vectors(full: Tuning, layout: Layout, target: Target) -> None:

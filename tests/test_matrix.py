@@ -78,6 +78,12 @@ def small(target):
             yield Cell(shape, dtype, op, None, "random", initial, matrix.OUT_DTYPE[dtype] if (i + j) % 3 == 0 else None)
 
 
+def plan_on_cpu(job, source):
+    """The same tuning, a default included, on the CPU."""
+    same, _ = make_job(job.problem, job.tuning, find_target("cpu"))
+    return build_plan(same, source, DEVICES["cpu"].device)
+
+
 def check(device, cell):
     problem = cell.problem
     job, source = make_job(problem, cell.tuning, find_target(device.target))
@@ -85,9 +91,11 @@ def check(device, cell):
     x = make_data(problem, cell.data, job.layout)
     result = plan(x)
     expected = tree(x.reshape(problem.rows, problem.columns), problem, job.layout).reshape(problem.kept_shape)
+    on_cpu = expected if device.is_local else plan_on_cpu(job, source)(x)
     if device.name == "vulkan":  # drivers fold 0.0 + x to x, and choose between zeros as they like: llvmpipe does both
-        result, expected = unsigned_zeros(result), unsigned_zeros(expected)
+        result, expected, on_cpu = unsigned_zeros(result), unsigned_zeros(expected), unsigned_zeros(on_cpu)
     assert same_bits(result, expected), f"{job}: {result.ravel()[:4]} is not {expected.ravel()[:4]}"
+    assert same_bits(result, on_cpu), f"{job}: {result.ravel()[:4]} is not the CPU's {on_cpu.ravel()[:4]}"
     assert problem.is_empty or near_numpy(result, x, problem, job.layout), f"{job}: {result.ravel()[:4]} is far from NumPy's"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from iree_reduce_plugin import compiler, devices
-from iree_reduce_plugin.errors import DeviceError, InputError
+from iree_reduce_plugin.errors import InputError
 from iree_reduce_plugin.job import Job
 from iree_reduce_plugin.problem import Problem
 from iree_reduce_plugin.run import STOCK_ALIGNMENT, Executable
@@ -112,22 +112,3 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
-
-
-def test_a_device_that_is_not_known_or_not_usable(monkeypatch):
-    with pytest.raises(InputError, match=r"'gpu' is not known: use one of hip, cuda, vulkan, cpu"):
-        devices.find_device("gpu")
-    monkeypatch.setattr(devices, "_probe", lambda name: devices.Availability(name, None, "no library"))
-    with pytest.raises(DeviceError, match="'hip' is not usable here: no library"):
-        devices.find_device("hip")
-
-
-def test_the_environment_names_the_default_device(monkeypatch):
-    monkeypatch.setenv("IREE_REDUCE_DEVICE", "local-sync")
-    assert devices.find_device().name == "local-sync"
-    assert devices.find_device("cpu").name == "cpu"
-
-
-def test_every_device_is_usable_or_says_why():
-    for found in devices.list_devices():
-        assert (found.device is None) != (found.reason is None)

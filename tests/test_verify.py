@@ -1,6 +1,7 @@
 """`verify`: every refusal with the field, the value and the limit in it, and the default tunings, which it accepts."""
 
 import itertools
+import re
 
 import pytest
 from one_line import check_one_line
@@ -208,3 +209,19 @@ def test_defaults(shape, element, target, lanes, subgroups, thread):
 def test_errors_share_a_root():
     assert issubclass(InputError, ReduceError)
     assert issubclass(InputError, ValueError)
+
+
+@pytest.mark.parametrize("target", [name for name, target in TARGETS.items() if target.is_gpu])
+@pytest.mark.parametrize(
+    ("shape", "tuning"),
+    [
+        ((4096,), {"lane_basis": [[128], [0]], "subgroup_basis": [[4], [0]], "thread": [4]}),
+        ((4096,), {"lane_basis": [[2], [0]], "subgroup_basis": [[4], [0]], "thread": [4]}),
+        ((100, 4096), {"lane_basis": [[2, 64], [0, 1]], "subgroup_basis": [[2, 64], [0, 1]], "thread": [3, 8]}),
+        ((1000, 33), {"lane_basis": [[2, 1], [0, 1]], "subgroup_basis": [[16, 1], [0, 1]], "thread": [4, 2]}),
+    ],
+)
+def test_another_subgroup_size_is_refused_with_a_tuning_that_fits(shape, tuning, target):
+    with pytest.raises(TuningError, match=r"subgroup_size [0-9]+ is not one that") as refusal:
+        verify(tuning, shape, target=target)
+    verify(re.search(r"e\.g\. (.*)$", str(refusal.value)).group(1), shape, target=target)
