@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from .element_types import ElementType
 from .errors import InputError, check
 from .job import Job
 from .layout import Layout
+from .loops import ROWS
 from .plan import Array, Plan, as_array, build_plan, make_job
 from .problem import Problem, parse_shape
 from .resolve import loop_names
@@ -171,14 +173,14 @@ def _figures(layout: Layout, job: Job) -> str:
     unrolled = f", {layout.unroll} at a time" if layout.unroll > 1 else ""
     factors = f"{_count(tile.subgroups, 'subgroup')} x {_count(tile.lanes, 'lane')} x {_count(tile.elements, 'element')}"
     parts = [f"{_count(layout.steps, 'step')} of {_count(tile.size, 'column')} ({factors}){unrolled}{tail}"]
-    if layout.rows is not None:
-        partial = f", the last one partial ({layout.rows.remainder} rows)" if layout.row_tail else ""
+    parts.append(_count(math.prod(layout.workgroups), "workgroup"))
+    for name, kept in layout.kept.items():
+        noun = "row" if name == ROWS else "inner element"
+        partial = ", the last one overlapping" if kept.remainder else ""
         parts.append(
-            f"{_count(layout.workgroups, 'workgroup')} of {_count(layout.row_tile, 'row')} ({_count(layout.row_subgroups, 'subgroup')} x "
-            f"{_count(layout.row_lanes, 'lane')} x {_count(layout.thread_rows, 'row')}){partial}"
+            f"{_count(kept.count, 'tile')} of {_count(kept.size, noun)} ({_count(kept.subgroups, 'subgroup')} x "
+            f"{_count(kept.lanes, 'lane')} x {_count(kept.elements, noun)}){partial}"
         )
-    else:
-        parts.append("1 workgroup")
     parts.append(f"{_count(layout.accumulators, f'{job.problem.accumulator.name} accumulator')} a lane")
     if job.target.is_gpu:
         parts.append(f"{layout.workgroup_size} threads in subgroups of {layout.subgroup_size}")

@@ -10,7 +10,7 @@ import numpy as np
 from .element_types import ElementType
 from .job import Job
 from .problem import Problem
-from .reference import tree
+from .reference import as_matrix, tree
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,7 +38,7 @@ def compare(x: Array, result: Array, job: Job) -> Comparison:
     NumPy is made to accumulate as the kernel does, f16 and bf16 in f32, so that only the order differs.
     """
     problem = job.problem
-    matrix = np.moveaxis(x, problem.axes, range(-len(problem.axes), 0)).reshape(problem.rows, problem.columns)
+    matrix = as_matrix(x, problem)
     with np.errstate(all="ignore"):
         expected = _numpy(matrix, problem).reshape(problem.kept_shape)
         difference = _largest_difference(result, expected)

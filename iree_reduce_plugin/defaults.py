@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .loops import INNER, ROWS, K
 from .problem import Problem
 from .targets import Target
 from .tuning import Tuning
@@ -11,6 +12,7 @@ MANY_ROWS = 304
 CPU_LANES, CPU_ELEMENTS = 16, 4
 LONG_ROW = 1 << 16  # columns from which a CPU's row gets 1024 accumulators, so that each of them adds fewer values
 CPU_WORKGROUP = 1 << 14  # elements of one CPU workgroup at most: less, and starting it shows
+CPU_INNER_TILE, CPU_INNER_LEAST = 4096, 64  # results side by side in memory of one CPU workgroup: at most, and for several workgroups
 LOAD_BYTES = 16
 MAX_SUBGROUPS, MAX_SUBGROUPS_OF_MANY_ROWS = 16, 4
 
@@ -36,7 +38,10 @@ def default_tuning(problem: Problem, target: Target) -> Tuning:
     """
     if problem.columns == 1 or problem.is_empty:
         return Tuning()
-    lists = _gpu(problem, target) if target.is_gpu else _cpu(problem)
+    if target.is_gpu:
+        lists = _gpu_inner(problem, target) if INNER in problem.named_loops else _gpu(problem, target)
+    else:
+        lists = _cpu_inner(problem) if INNER in problem.named_loops else _cpu(problem)
     return lists.resolve(problem)
 
 
@@ -47,7 +52,18 @@ def _cpu(problem: Problem) -> Tuning:
     if problem.columns >= LONG_ROW:
         lanes, subgroups = 64, 4
     rows = max(1, min(CPU_WORKGROUP // problem.columns, problem.rows // 4))
-    return _tuning(problem, rows, 1, lanes, subgroups, elements)
+    return _tuning(problem, {ROWS: (1, 1, rows), K: (subgroups, lanes, elements)})
+
+
+def _cpu_inner(problem: Problem) -> Tuning:
+    """Vectors lie along the inner loop, so one accumulator a result is enough; where that loop is short, several make up for it."""
+    rows, inner = (problem.named_loops.get(name, 1) for name in (ROWS, INNER))
+    tile = min(inner, CPU_INNER_TILE)
+    if rows == 1:
+        tile = min(tile, max(CPU_INNER_LEAST, -(-inner // 4)))
+    each = max(1, min(CPU_WORKGROUP // (problem.columns * tile), rows // 4))
+    elements = _power_below(max(1, min(16, CPU_INNER_LEAST // inner, problem.columns)))
+    return _tuning(problem, {ROWS: (1, 1, each), INNER: (1, 1, tile), K: (1, 1, elements)})
 
 
 def _gpu(problem: Problem, target: Target) -> Tuning:
@@ -64,14 +80,39 @@ def _gpu(problem: Problem, target: Target) -> Tuning:
     all_subgroups = (target.max_threads or 1) // subgroup_size
     row_subgroups = min(_power_above(needed), all_subgroups)
     subgroups = min(subgroups, all_subgroups // row_subgroups)
-    return _tuning(problem, -(-needed // row_subgroups), row_lanes, lanes, subgroups, elements, row_subgroups)
+    tiles = {ROWS: (row_subgroups, row_lanes, -(-needed // row_subgroups)), K: (subgroups, lanes, elements)}
+    return _tuning(problem, tiles)
 
 
-def _tuning(problem: Problem, rows: int, row_lanes: int, lanes: int, subgroups: int, elements: int, row_subgroups: int = 1) -> Tuning:
-    """`rows` and `elements` a thread; the tiles follow."""
-    if problem.rows == 1:
-        return Tuning(thread=(elements,), lane_basis=((lanes,), (0,)), subgroup_basis=((subgroups,), (0,)))
-    return Tuning(thread=(rows, elements), lane_basis=((row_lanes, lanes), (0, 1)), subgroup_basis=((row_subgroups, subgroups), (0, 1)))
+def _gpu_inner(problem: Problem, target: Target) -> Tuning:
+    """The lanes lie along the inner loop, where their loads join up; those that it has no elements for, and the subgroups, along K."""
+    rows, inner = (problem.named_loops.get(name, 1) for name in (ROWS, INNER))
+    subgroup_size = (target.subgroup_sizes or (1,))[0]
+    elements = min(LOAD_BYTES // problem.input.bytes, inner)
+    lanes = min(subgroup_size, _power_above(-(-inner // elements)))
+    columns = subgroup_size // lanes
+    workgroups = rows * -(-inner // (lanes * elements))
+    most = min(MAX_SUBGROUPS_OF_MANY_ROWS if workgroups >= MANY_ROWS else MAX_SUBGROUPS, (target.max_threads or 1) // subgroup_size)
+    subgroups = min(most, _power_below(max(1, problem.columns // columns)))
+    each = -(-rows // target.max_workgroups)
+    return _tuning(problem, {ROWS: (1, 1, each), INNER: (1, lanes, elements), K: (subgroups, columns, 1)})
+
+
+def _tuning(problem: Problem, tiles: dict[str, tuple[int, int, int]]) -> Tuning:
+    """Subgroups, lanes and elements along each loop there is. The neighbours among the lanes lie along the loop innermost in memory."""
+    there = [tiles[name] for name in problem.named_loops]
+    count = len(there)
+    mapping = tuple(range(count))
+    if INNER in problem.named_loops:
+        mapping = (*range(count - 2), count - 1, count - 2)
+    lanes = [0] * count
+    for i, (_, loop_lanes, _) in enumerate(there):
+        lanes[mapping[i]] = loop_lanes
+    return Tuning(
+        thread=tuple(elements for _, _, elements in there),
+        lane_basis=(tuple(lanes), mapping),
+        subgroup_basis=(tuple(subgroups for subgroups, _, _ in there), tuple(range(count))),
+    )
 
 
 def fitted(full: Tuning, problem: Problem, target: Target) -> Tuning:
@@ -84,10 +125,12 @@ def fitted(full: Tuning, problem: Problem, target: Target) -> Tuning:
     '{"thread": [1, 4], "lane_basis": [[1, 8], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]}'
     """
     size = min(target.subgroup_sizes or (1,), key=lambda size: abs(size - (full.subgroup_size or 0)))
-    *_, reduced = range(len(problem.loops))
-    lanes = size if problem.rows == 1 else min(size, full.lanes(reduced))
-    basis = ((*(size // lanes for _ in range(reduced)), lanes), tuple(range(reduced + 1)))
-    return Tuning(thread=full.thread, lane_basis=basis, subgroup_basis=full.subgroup_basis)
+    counts, mapping = full.lane_basis or ((), ())
+    left, fewer = size, [0] * len(counts)
+    for digit in reversed(range(len(counts))):  # the neighbours first
+        fewer[digit] = min(left, counts[digit]) if digit else left
+        left //= fewer[digit]
+    return Tuning(thread=full.thread, lane_basis=(tuple(fewer), mapping), subgroup_basis=full.subgroup_basis)
 
 
 def _power_below(n: int) -> int:

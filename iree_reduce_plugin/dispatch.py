@@ -12,10 +12,13 @@ from iree.compiler import ir
 from iree.compiler.dialects import flow, func, linalg, tensor
 
 from .job import Job
+from .loops import K
 from .mlir import affine_map, binary, cast, constant, element_type, tensor_type
 from .problem import Problem
 
 STAGE = "iree_reduce.stage"  # the marker's name; a schedule selects by it, and the stages of the schedule name their ops with it
+
+WORKGROUPS = "workgroups"  # the stage of the loop over workgroups
 
 Scalars = Sequence[ir.Value]
 
@@ -25,13 +28,12 @@ def build_dispatch(job: Job) -> ir.Module:
     problem = job.problem
     module = ir.Module.create(ir.Location.unknown())
     with ir.InsertionPoint(module.body), ir.Location.unknown():
-        rows = [problem.rows] if problem.rows != 1 else []
-        columns = [problem.columns] if problem.columns != 1 else []
-        source = tensor_type([*rows, *columns], problem.input)
+        rows = [d.extent for d in problem.memory if d.loop != K]
+        source = tensor_type(problem.memory_shape, problem.input)
 
         @func.FuncOp.from_py_func(source, name="reduce")
         def reduce(x: ir.Value) -> ir.Value:
-            if not columns:
+            if problem.columns == 1:
                 return _epilogue(problem, x, rows, reduced=False)
             if not problem.has_epilogue:
                 return _reduction(problem, x, rows)
@@ -54,14 +56,17 @@ def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> ir.Value:
     start = constant(problem.start, problem.accumulator)
     empty = tensor.EmptyOp(rows, element_type(problem.accumulator)).result
     filled = linalg.fill(start, outs=[empty])
-    loops = len(rows) + 1
 
     def combine(scalars: Scalars) -> ir.Value:
         element = cast(cast(scalars[0], problem.input, problem.loop_type), problem.loop_type, problem.accumulator)
         return binary(problem.op.mlir(problem.accumulator), scalars[1], element)
 
-    maps = [affine_map(loops, range(loops)), affine_map(loops, range(len(rows)))]
-    iterators = ["parallel"] * len(rows) + ["reduction"]
+    # The loops: the kept ones, then the reduced ones, each in the order of memory.
+    kept = [i for i, d in enumerate(problem.memory) if d.loop != K]
+    reduced = [i for i, d in enumerate(problem.memory) if d.loop == K]
+    order, loops = [*kept, *reduced], len(problem.memory)
+    maps = [affine_map(loops, [order.index(i) for i in range(loops)]), affine_map(loops, range(len(kept)))]
+    iterators = ["parallel"] * len(kept) + ["reduction"] * len(reduced)
     return _generic(x, filled, maps, iterators, combine, "reduction")
 
 

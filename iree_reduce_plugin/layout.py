@@ -5,15 +5,21 @@ lane l and element e hold along the reduced loop is column
 
     ((i * S + s) * L + l) * E + e
 
-`unroll` steps are taken at a time: that changes how many loads are in flight, never the column or the order.
+`unroll` steps are taken at a time: that changes how many loads are in flight, never the column or the order. Along a loop that is
+kept, the last tile overlaps its neighbour where tiles don't divide the loop: a thread then computes a row that another computes, too.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
 
+from .loops import INNER, ROWS, K
 from .problem import Problem
 from .tuning import Tuning
+
+Basis = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,7 @@ class Tile:
     subgroups: int
     lanes: int
     elements: int
+    lane_stride: int = 1  # of the loop's neighbouring lanes, in the subgroup
 
     @property
     def size(self) -> int:
@@ -39,10 +46,20 @@ class Tile:
         """Extent of the last, partial tile; 0 where tiles divide the loop."""
         return self.extent % self.size
 
+    @property
+    def held(self) -> int:
+        """Elements of a kept loop that a thread holds: never more than there are."""
+        return min(self.elements, self.extent)
+
+    @property
+    def slots(self) -> int:
+        """Places for what a workgroup's threads hold along a kept loop."""
+        return self.subgroups * self.lanes * self.held
+
 
 @dataclass(frozen=True)
 class Layout:
-    """The whole distribution. `rows` is None for a 1-D problem, whose only loop is the reduced one.
+    """The whole distribution. `tiles` has one Tile for each canonical loop there is, by name, the reduced loop last.
 
     >>> from iree_reduce_plugin.problem import Problem
     >>> layout = Layout.of(Problem.of((4, 4096)), Tuning.parse({"workgroup": [4, 0], "partial_reduction": [0, 256],
@@ -51,52 +68,76 @@ class Layout:
     (4, 16, 256, 64)
     """
 
-    rows: Tile | None
-    columns: Tile
+    tiles: tuple[tuple[str, Tile], ...]
     unroll: int
     subgroup_size: int
     workgroup_size: int
-    workgroups: int
+    lane_basis: Basis
+    subgroup_basis: Basis
     accumulator_bytes: int
-    has_epilogue: bool
 
     @staticmethod
     def of(problem: Problem, tuning: Tuning) -> Layout:
         """From a tuning that `verify` accepts for the problem."""
         full = tuning.resolve(problem)
-        *parallel, reduced = range(len(problem.loops))
+        lane_basis: Basis = full.lane_basis  # type: ignore[assignment]
+        counts, mapping = lane_basis
         tiles = [
-            Tile(problem.loops[i], full.subgroups(i), full.lanes(i), full.thread[i])  # type: ignore[index]
-            for i in range(len(problem.loops))
+            (
+                name,
+                Tile(extent, full.subgroups(i), full.lanes(i), full.thread[i], math.prod(counts[mapping[i] + 1 :])),  # type: ignore[index]
+            )
+            for i, (name, extent) in enumerate(problem.named_loops.items())
         ]
-        rows, columns = (tiles[0] if parallel else None), tiles[reduced]
         return Layout(
-            rows=rows,
-            columns=columns,
-            unroll=full.reduction_tile[reduced] // columns.size,
+            tiles=tuple(tiles),
+            unroll=full.reduction_tile[-1] // tiles[-1][1].size,
             subgroup_size=full.subgroup_size,  # type: ignore[arg-type]
             workgroup_size=full.workgroup_size[0],  # type: ignore[index]
-            workgroups=rows.count if rows else 1,
+            lane_basis=lane_basis,
+            subgroup_basis=full.subgroup_basis,  # type: ignore[arg-type]
             accumulator_bytes=problem.accumulator.bytes,
-            has_epilogue=problem.has_epilogue,
         )
 
-    @property
-    def row_tile(self) -> int:
-        """Rows of one workgroup."""
-        return self.rows.size if self.rows else 1
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Tile]:
+        return dict(self.tiles)
 
     @property
-    def thread_rows(self) -> int:
-        return self.rows.elements if self.rows else 1
+    def columns(self) -> Tile:
+        """The tile of the reduced loop."""
+        return self._by_name[K]
 
     @property
-    def row_lanes(self) -> int:
-        return self.rows.lanes if self.rows else 1
+    def kept(self) -> dict[str, Tile]:
+        """The tiles of the loops that are kept, in order."""
+        return {name: tile for name, tile in self.tiles if name != K}
 
     @property
-    def row_subgroups(self) -> int:
-        return self.rows.subgroups if self.rows else 1
+    def rows(self) -> Tile:
+        """The tile of the outer rows; one row where there is none."""
+        return self._by_name.get(ROWS, ONE)
+
+    @property
+    def inner(self) -> Tile:
+        """The tile of the kept loop that is innermost in memory; one element where there is none."""
+        return self._by_name.get(INNER, ONE)
+
+    @property
+    def workgroups(self) -> tuple[int, ...]:
+        """Workgroups along each kept loop."""
+        return tuple(tile.count for tile in self.kept.values())
+
+    @property
+    def workgroup_count(self) -> list[int]:
+        """Workgroups along x, y and z: the innermost loop along x."""
+        counts = [*reversed(self.workgroups), 1, 1, 1]
+        return counts[:3]
+
+    @property
+    def slots(self) -> int:
+        """Results of one workgroup, and places for their partials."""
+        return math.prod(tile.slots for tile in self.kept.values())
 
     @property
     def steps(self) -> int:
@@ -108,29 +149,22 @@ class Layout:
         return self.columns.extent // self.columns.size
 
     @property
-    def row_tail(self) -> bool:
-        return self.rows is not None and self.rows.remainder != 0
-
-    @property
     def column_tail(self) -> bool:
         return self.columns.remainder != 0
 
     @property
     def merges(self) -> bool:
-        """Whether results meet in shared memory: partials of several subgroups, or an epilogue that other threads apply."""
-        return self.columns.subgroups > 1 or self.has_epilogue
-
-    @property
-    def merge_rows(self) -> int:
-        """Rows whose partials one thread merges: as few as the workgroup's threads allow."""
-        tile = self.row_tile
-        return next(n for n in range(1, tile + 1) if tile % n == 0 and tile // n <= self.workgroup_size)
+        """Whether the partials of several subgroups meet in shared memory."""
+        return self.columns.subgroups > 1
 
     @property
     def shared_memory_bytes(self) -> int:
-        return self.row_tile * self.columns.subgroups * self.accumulator_bytes if self.merges else 0
+        return self.slots * self.columns.subgroups * self.accumulator_bytes if self.merges else 0
 
     @property
     def accumulators(self) -> int:
         """Values of the accumulator's type that one lane holds."""
-        return self.thread_rows * self.columns.elements
+        return self.rows.held * self.inner.held * self.columns.elements
+
+
+ONE = Tile(1, 1, 1, 1)

@@ -41,6 +41,17 @@ def constant(value: Any, element: ElementType) -> ir.Value:
     return arith.ConstantOp(element_type(element), scalar_attribute(value, element)).result
 
 
+def splat(value: Any, length: int, element: ElementType) -> ir.Value:
+    """A constant vector of one value."""
+    kind = vector_type([length], element)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, scalar_attribute(value, element))).result
+
+
+def constant_i32(value: int) -> ir.Value:
+    i32 = ir.IntegerType.get_signless(32)
+    return arith.ConstantOp(i32, ir.IntegerAttr.get(i32, value)).result
+
+
 def index(value: int) -> ir.Value:
     return arith.ConstantOp(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), value)).result
 
@@ -51,7 +62,7 @@ def binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def cast(value: ir.Value, source: ElementType, target: ElementType) -> ir.Value:
-    """A scalar of `source` as `target`: exact where it widens, else rounded to nearest even (floats) or wrapped (integers)."""
+    """A scalar or vector of `source` as `target`: exact where it widens, else rounded to nearest even (floats) or wrapped (integers)."""
     if source == target:
         return value
     if {source.name, target.name} == {"f16", "bf16"}:  # neither holds the other: round from f32
@@ -64,7 +75,10 @@ def cast(value: ir.Value, source: ElementType, target: ElementType) -> ir.Value:
         name = "arith.extf" if widens else "arith.truncf"
     else:
         name = "arith.extsi" if widens else "arith.trunci"
-    return ir.Operation.create(name, results=[element_type(target)], operands=[value]).result
+    kind = element_type(target)
+    if isinstance(value.type, ir.VectorType):
+        kind = ir.VectorType.get(value.type.shape, kind)
+    return ir.Operation.create(name, results=[kind], operands=[value]).result
 
 
 def affine_map(dims: int, results: Sequence[int]) -> ir.AffineMap:

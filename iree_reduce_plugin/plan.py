@@ -49,7 +49,7 @@ class Plan:
         self._job, self._artifact, self._device = job, artifact, device
         self._shape, self._dtype = job.problem.shape, job.problem.input.numpy
         self._result_shape = job.problem.kept_shape
-        self._loops = job.problem.loops
+        self._memory = job.problem.memory_shape
         self._executable: Executable | None = None
 
     def __call__(self, x: Any) -> Array:
@@ -65,7 +65,7 @@ class Plan:
             return self._empty_result(array)
         # Two threads that come here at once load the module twice, and one of the two is used from then on.
         executable = self._executable or self._load(self._artifact)
-        result = executable(array if array.shape == self._loops else array.reshape(self._loops))
+        result = executable(array if array.shape == self._memory else array.reshape(self._memory))
         return result if result.shape == self._result_shape else result.reshape(self._result_shape)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -107,7 +107,7 @@ class Plan:
     def _empty_result(self, array: Array) -> Array:
         from .reference import tree  # only here: an exception
 
-        matrix = array.reshape(self.problem.rows, self.problem.columns)
+        matrix = np.zeros((self.problem.rows, self.problem.columns), array.dtype)
         return tree(matrix, self.problem, None).reshape(self._result_shape)
 
     def _load(self, artifact: Artifact) -> Executable:
@@ -115,7 +115,7 @@ class Plan:
         self._executable = Executable(
             artifact.vmfb,
             self._device or _device_of(self.target),
-            self._loops,
+            self._memory,
             problem.input,
             self._result_shape,
             problem.result,

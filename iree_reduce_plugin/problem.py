@@ -1,7 +1,6 @@
 """What is computed: shape, type, op and axes, brought to the canonical loops that a tuning speaks of.
 
-The canonical loops are the parallel loops merged where memory allows, then the one reduced loop; extents of 1 are gone.
-`4x1x4096` reduced over its last axis is the loops `(rows=4, K=4096)`; `1x4096` and `4096` are `(K=4096)`.
+`4x1x4096` reduced over its last axis is the loops `(rows=4, K=4096)`; `1x4096` and `4096` are `(K=4096)`. See `loops.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ import numpy as np
 
 from .element_types import NAMES, ElementType
 from .errors import InputError, check
+from .loops import NAMES as LOOP_NAMES
+from .loops import Dimension, K, extent_of, in_memory
 from .ops import Op, find_op
 
 Number = int | float
@@ -105,21 +106,35 @@ class Problem:
         """Extent of the reduced loop, K."""
         return math.prod(self.shape[a] for a in self.axes)
 
+    @functools.cached_property
+    def memory(self) -> tuple[Dimension, ...]:
+        """The array's dimensions, as loops: what the kernel takes."""
+        return in_memory(self.shape, self.axes)
+
+    @property
+    def memory_shape(self) -> tuple[int, ...]:
+        return tuple(d.extent for d in self.memory)
+
+    @functools.cached_property
+    def result_memory(self) -> tuple[Dimension, ...]:
+        """The dimensions of the kernel's result, which lie as the array's kept ones do."""
+        return tuple(d for d in self.memory if d.loop != K)
+
+    @functools.cached_property
+    def named_loops(self) -> dict[str, int]:
+        """The canonical loops by name, the reduced one last, without those of extent 1: what a tuning's lists have entries for."""
+        extents = {loop: extent_of(loop, self.memory) for loop in LOOP_NAMES}
+        return {loop: extent for loop, extent in extents.items() if extent != 1}
+
     @property
     def loops(self) -> tuple[int, ...]:
-        """Extents of the canonical loops: `(rows, K)`, `(K,)` or, with nothing left to reduce, `(rows,)` or `()`."""
-        return tuple(n for n in (self.rows, self.columns) if n != 1)
+        """Extents of the canonical loops: `(rows, K)`, `(K,)`, `(rows, inner, K)`, ...; `()` for one element."""
+        return tuple(self.named_loops.values())
 
     @property
     def is_empty(self) -> bool:
         """Nothing to run: no result, or every result is the identity."""
         return self.rows == 0 or self.columns == 0
-
-    @property
-    def reduces_inner(self) -> bool:
-        """Whether the reduced axes are the innermost ones of memory, so that the array is `rows x K` as it lies."""
-        reduced = [a in self.axes for a, n in enumerate(self.shape) if n != 1]
-        return reduced == sorted(reduced)
 
     @property
     def start(self) -> Any:

@@ -46,9 +46,13 @@ def reference(
     array = np.asarray(x)
     problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial)
     parsed = Tuning.parse(tuning)
-    matrix = np.moveaxis(array, problem.axes, range(-len(problem.axes), 0)).reshape(problem.rows, problem.columns)
     layout = None if problem.is_empty or problem.columns == 1 else Layout.of(problem, parsed)
-    return tree(matrix, problem, layout).reshape(problem.kept_shape)
+    return tree(as_matrix(array, problem), problem, layout).reshape(problem.kept_shape)
+
+
+def as_matrix(x: Array, problem: Problem) -> Array:
+    """The problem's array as `[rows, K]`: the kept axes, then the reduced ones, each in their order."""
+    return np.moveaxis(x, problem.axes, range(-len(problem.axes), 0)).reshape(problem.rows, problem.columns)
 
 
 def tree(matrix: Array, problem: Problem, layout: Layout | None) -> Array:

@@ -59,8 +59,8 @@ def _kept_entries(name: str, entries: Tile, problem: Problem) -> list[int]:
     """Which of the entries are for loops that are still there. A list may be for the canonical loops, `(rows, K)`, or all axes."""
     loops = problem.loops
     reduced = [problem.shape[a] for a in problem.axes]
-    parallel = [n for a, n in enumerate(problem.shape) if a not in problem.axes]
-    for extents in (list(loops), [problem.rows, problem.columns], parallel + reduced):
+    kept_axes = [n for a, n in enumerate(problem.shape) if a not in problem.axes]
+    for extents in (list(loops), [problem.rows, problem.columns], kept_axes + reduced):
         kept = [i for i, n in enumerate(extents) if n != 1]
         if len(entries) == len(extents) and [extents[i] for i in kept] == list(loops):
             return kept
@@ -72,8 +72,7 @@ def _kept_entries(name: str, entries: Tile, problem: Problem) -> list[int]:
 
 def loop_names(problem: Problem) -> str:
     """The canonical loops for a reader: `(rows=4, K=4096)`."""
-    given = (("rows", problem.rows), ("K", problem.columns))
-    return "(" + ", ".join(f"{name}={extent}" for name, extent in given if extent != 1) + ")"
+    return "(" + ", ".join(f"{name}={extent}" for name, extent in problem.named_loops.items()) + ")"
 
 
 def complete(tuning: Tuning, extents: tuple[int | None, ...]) -> Tuning:
@@ -83,58 +82,53 @@ def complete(tuning: Tuning, extents: tuple[int | None, ...]) -> Tuning:
     >>> complete(Tuning(reduction=(1024,), subgroup_size=64), (4096,)).thread
     (16,)
     """
-    loops = len(extents)
-    check(loops <= 2, f"the tuning is for {loops} loops: at most 2 are supported, the rows and the reduced loop K")
+    loops, k = len(extents), len(extents) - 1
+    check(loops <= 3, f"the tuning is for {loops} loops: at most 3 are left of any reduction, rows, inner and K")
     for name in ("workgroup", "partial_reduction", "reduction", "thread"):
         entries = getattr(tuning, name)
         check(entries is None or len(entries) == loops, f"{name} {entries} does not have {loops} entries, as the other lists do")
-    subgroups = _counts("subgroup_basis", tuning.subgroup_basis, loops, 1)
-    lanes = _counts("lane_basis", tuning.lane_basis, loops, tuning.subgroup_size or 1)
+    subgroup_basis = _basis("subgroup_basis", tuning.subgroup_basis, loops, 1)
+    lane_basis = _basis("lane_basis", tuning.lane_basis, loops, tuning.subgroup_size or 1)
+    subgroups, lanes = ([counts[m] for m in mapping] for counts, mapping in (subgroup_basis, lane_basis))
     if tuning.lane_basis is not None or tuning.subgroup_size is not None:
-        _check_lane_tree(lanes[-1])
+        _check_lane_tree(lanes[k])
     size = math.prod(lanes)
     if tuning.subgroup_size is not None:
         check(
             size == tuning.subgroup_size,
-            f"lane_basis has {_times(lanes)} lanes, but subgroup_size is {tuning.subgroup_size}: "
+            f"lane_basis has {_times(lane_basis[0])} lanes, but subgroup_size is {tuning.subgroup_size}: "
             f"make the counts' product {tuning.subgroup_size}, or set subgroup_size to {size}",
         )
-    threads = _threads(tuning, subgroups, size)
+    threads = _threads(tuning, subgroup_basis[0], size)
     # A thread entry of 0 says no more than one left out: IREE writes it on loops that it does not tile.
     thread = tuning.thread or (0,) * loops
-    tile, elements = _reduced(tuning, subgroups[-1], lanes[-1], thread[-1])
-    rows = [_rows(tuning, subgroups[0], lanes[0], thread[0], extents[0])] if loops == 2 else []
+    tile, elements = _reduced(tuning, subgroups[k], lanes[k], thread[k])
+    kept = [_kept(tuning, i, subgroups[i], lanes[i], thread[i], extents[i]) for i in range(k)]
     owned = tuning.workgroup or (0,)
     check(
         owned[-1] == 0,
         f"workgroup {list(owned)}: entry {owned[-1]} is on the reduced loop, which one workgroup takes whole: set it to 0",
     )
-    identity = tuple(range(loops))
     return dataclasses.replace(
         tuning,
-        workgroup=(*(tile_rows for tile_rows, _ in rows), 0),
-        partial_reduction=(*(0 for _ in rows), tile),
+        workgroup=(*(owned_tile for owned_tile, _ in kept), 0),
+        partial_reduction=(*(0 for _ in kept), tile),
         reduction=None,
-        thread=(*(thread_rows for _, thread_rows in rows), elements),
-        lane_basis=(lanes, identity),
-        subgroup_basis=(subgroups, identity),
+        thread=(*(held for _, held in kept), elements),
+        lane_basis=lane_basis,
+        subgroup_basis=subgroup_basis,
         workgroup_size=threads,
         subgroup_size=size,
     )
 
 
-def _counts(name: str, basis: Basis | None, loops: int, default: int) -> Tile:
-    """Counts of a basis in the loops' order; left out, all are along the reduced loop."""
+def _basis(name: str, basis: Basis | None, loops: int, default: int) -> Basis:
+    """The basis as given; left out, all are along the reduced loop."""
     if basis is None:
-        return (1,) * (loops - 1) + (default,)
+        return (1,) * (loops - 1) + (default,), tuple(range(loops))
     counts, mapping = basis
     check(len(mapping) == loops, f"{name} {[list(counts), list(mapping)]} does not have {loops} entries, as the other lists do")
-    check(
-        mapping == tuple(range(loops)),
-        f"{name} mapping {list(mapping)} is not supported yet: use {list(range(loops))}, with the counts in the loops' order, "
-        f"{[counts[m] for m in mapping]}",
-    )
-    return counts
+    return basis
 
 
 def _check_lane_tree(lanes: int) -> None:
@@ -179,7 +173,7 @@ def _reduced(tuning: Tuning, subgroups: int, lanes: int, elements: int) -> tuple
     tile = given[-1]
     check(
         all(entry == 0 for entry in given[:-1]),
-        f"{name} {list(given)}: entry {given[0]} is on a parallel loop, which is not reduced: set it to 0",
+        f"{name} {list(given)}: entry {next((e for e in given[:-1] if e), 0)} is on a parallel loop, which is not reduced: set it to 0",
     )
     factors = f"{subgroups} subgroups x {lanes} lanes"
     if elements:
@@ -198,15 +192,15 @@ def _reduced(tuning: Tuning, subgroups: int, lanes: int, elements: int) -> tuple
     return tile, elements or tile // unit
 
 
-def _rows(tuning: Tuning, subgroups: int, lanes: int, elements: int, extent: int | None) -> tuple[int, int]:
-    """Rows of one workgroup, and of one lane."""
+def _kept(tuning: Tuning, loop: int, subgroups: int, lanes: int, elements: int, extent: int | None) -> tuple[int, int]:
+    """Tile and elements a lane along a kept loop, the rows say."""
     unit = subgroups * lanes * (elements or 1)
     if tuning.workgroup is None:
         return unit, elements or 1
-    tile = tuning.workgroup[0] or extent
+    tile = tuning.workgroup[loop] or extent
     if tile is None:
         raise TuningError("workgroup 0 is all rows, which depend on the problem")
-    what = f"workgroup {list(tuning.workgroup)}: a row tile of {tile}" + ("" if tuning.workgroup[0] else " (all rows)")
+    what = f"workgroup {list(tuning.workgroup)}: a row tile of {tile}" + ("" if tuning.workgroup[loop] else " (all rows)")
     factors = f"{subgroups} row subgroups x {lanes} row lanes"
     if elements:
         check(tile == unit, f"{what} is not {factors} x {elements} thread rows = {unit}; set it to {unit}, or leave thread out")

@@ -76,11 +76,11 @@ def check_supported(problem: Problem, target: Target, strategy: str = "subgroup"
     """InputError for what this package does not do (yet), whatever the tuning.
 
     >>> from iree_reduce_plugin.targets import TARGETS
-    >>> check_supported(Problem.of((4, 4096), axis=0), TARGETS["cpu"])
+    >>> check_supported(Problem.of((4, 4096)), TARGETS["cpu"], "iree")
     Traceback (most recent call last):
         ...
-    iree_reduce_plugin.errors.InputError: axis 0 of a 4x4096 array is not the innermost in memory: not supported yet; \
-reduce the last axes, or pass a copy that has them last, e.g. numpy.ascontiguousarray(numpy.moveaxis(x, 0, -1))
+    iree_reduce_plugin.errors.InputError: strategy 'iree' is for ROCm targets, and cpu is not one: \
+use strategy 'subgroup' or 'default', or target gfx942
     """
     check(strategy in STRATEGIES, f"strategy {strategy!r} is not known: use one of {', '.join(STRATEGIES)}", InputError)
     check(
@@ -95,14 +95,12 @@ reduce the last axes, or pass a copy that has them last, e.g. numpy.ascontiguous
         "another order (llvmpipe does); leave it out, and multiply the result",
         InputError,
     )
-    if not problem.is_empty and not problem.reduces_inner:
-        one = len(problem.axes) == 1
-        source, goal = (problem.axes[0], -1) if one else (problem.axes, tuple(range(-len(problem.axes), 0)))
-        raise InputError(
-            f"{'axis' if one else 'axes'} {source} of a {'x'.join(map(str, problem.shape))} array "
-            f"{'is' if one else 'are'} not the innermost in memory: not supported yet; reduce the last axes, "
-            f"or pass a copy that has them last, e.g. numpy.ascontiguousarray(numpy.moveaxis(x, {source}, {goal}))"
-        )
+    check(
+        strategy != "iree" or len(problem.memory) == len(problem.loops),
+        f"strategy 'iree': the loops of {problem} are {len(problem.memory)} dimensions of memory, and a tuning for IREE's pipeline needs "
+        "one entry for each; use strategy 'subgroup', or pass a copy with the reduced axes last",
+        InputError,
+    )
 
 
 def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -> None:
@@ -117,13 +115,17 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"workgroup_size {layout.workgroup_size} is above the {threads} threads of a workgroup on {target.name}: "
         f"use at most {threads // layout.subgroup_size} subgroups",
     )
+    for (name, tile), owned in zip(layout.kept.items(), full.workgroup or (), strict=False):
+        check(
+            tile.count <= target.max_workgroups,
+            f"workgroup {list(full.workgroup or ())}: tiles of {owned} are {tile.count} workgroups along {name}, above the "
+            f"{target.max_workgroups} of {target.name}: use at least {-(-tile.extent // target.max_workgroups)}",
+        )
     check(
-        layout.workgroups <= target.max_workgroups,
-        f"workgroup {list(full.workgroup or ())}: {layout.workgroups} workgroups is above the {target.max_workgroups} of {target.name}: "
-        f"use at least {-(-problem.rows // target.max_workgroups)} rows a workgroup",
+        layout.columns.lane_stride == 1 or layout.subgroup_size == min(sizes),
+        f"lane_basis {[list(entries) for entries in full.lane_basis or ()]}: in subgroups of {layout.subgroup_size} {target.name} needs "
+        f"the lanes of the reduced loop to be neighbours: make its count the last one, or use subgroups of {min(sizes)}",
     )
-    if target.vector_elements is not None:
-        _check_short_vectors(full, layout, target)
     accumulators = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
     loads = math.ceil(layout.accumulators * layout.unroll * problem.input.bytes / 4)
     most = target.registers_of(layout.workgroup_size, layout.subgroup_size)
@@ -136,7 +138,7 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
     )
     check(
         layout.shared_memory_bytes <= memory,
-        f"workgroup {list(full.workgroup or ())}: {layout.row_tile} rows x {layout.columns.subgroups} subgroups x "
+        f"workgroup {list(full.workgroup or ())}: {layout.slots} rows x {layout.columns.subgroups} subgroups x "
         f"{layout.accumulator_bytes} bytes are {layout.shared_memory_bytes} bytes of shared memory, "
         f"above the {memory} of {target.name}: use fewer rows a workgroup",
     )
@@ -150,21 +152,6 @@ def _that_fits(full: Tuning, problem: Problem, target: Target) -> str:
     except TuningError:
         changed = default_tuning(problem, target)
     return changed.to_json()
-
-
-def _check_short_vectors(full: Tuning, layout: Layout, target: Target) -> None:
-    """What `gpu_short_vectors` does not cut."""
-    check(
-        layout.columns.size > 1 or layout.thread_rows == 1,
-        f"thread {list(full.thread or ())}: {layout.thread_rows} rows a lane with one column a step is not supported yet on {target.name}: "
-        "use one row a lane, or more elements along the reduced loop",
-    )
-    check(
-        layout.merge_rows == 1 or not layout.row_tail or not layout.merges,
-        f"workgroup {list(full.workgroup or ())}: {layout.merge_rows} rows a thread to merge, in a tile that does not divide the "
-        f"{layout.rows.extent if layout.rows else 1} rows, is not supported yet on {target.name}: "
-        f"use at most {layout.workgroup_size} rows a workgroup",
-    )
 
 
 def _check_cpu(full: Tuning, layout: Layout, problem: Problem) -> None:
@@ -181,11 +168,12 @@ def _check_cpu(full: Tuning, layout: Layout, problem: Problem) -> None:
         size * layout.unroll <= MAX_CPU_STEP,
         f"partial_reduction {full.reduction_tile[-1]} is above {MAX_CPU_STEP}, the most that a step takes on the cpu: use a smaller tile",
     )
-    check(
-        layout.thread_rows <= MAX_CPU_THREAD_ROWS,
-        f"thread {list(full.thread or ())}: {layout.thread_rows} rows a lane is above {MAX_CPU_THREAD_ROWS}: "
-        f"use a workgroup of at most {MAX_CPU_THREAD_ROWS * layout.row_lanes * layout.row_subgroups} rows",
-    )
+    for i, (name, tile) in enumerate(layout.kept.items()):
+        check(
+            tile.elements <= MAX_CPU_THREAD_ROWS,
+            f"thread {list(full.thread or ())}: {tile.elements} along {name} a lane is above {MAX_CPU_THREAD_ROWS}: "
+            f"use a workgroup tile of at most {MAX_CPU_THREAD_ROWS * tile.lanes * tile.subgroups} there, not {(full.workgroup or ())[i]}",
+        )
 
 
 def _check_iree(full: Tuning, layout: Layout) -> None:

@@ -30,7 +30,7 @@ from iree_reduce_plugin.job import STRATEGIES, Job
 from iree_reduce_plugin.ops import OPS
 from iree_reduce_plugin.plan import make_job
 from iree_reduce_plugin.problem import Problem, parse_shape
-from iree_reduce_plugin.reference import tree
+from iree_reduce_plugin.reference import as_matrix, tree
 from iree_reduce_plugin.targets import find_target
 from iree_reduce_plugin.toolchain import compile_flags
 
@@ -73,12 +73,11 @@ def emulate(job: Job, x: Any) -> Emulation:
     """Compiles the job and runs it on an array of the problem's shape and type; `open_emulator` comes first."""
     problem = job.problem
     dispatch, data = _compiled(job)
-    matrix = np.ascontiguousarray(x).reshape(problem.rows, problem.columns)
     result = np.zeros(problem.rows, problem.result.numpy)
     threads = dispatch["workgroup_size"][0]
-    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"][0], threads, [matrix], [result])
+    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, [np.ascontiguousarray(x)], [result])
     known = job.tuning is not None or problem.columns == 1
-    expected = tree(matrix, problem, job.layout).reshape(problem.kept_shape) if known else None
+    expected = tree(as_matrix(x, problem), problem, job.layout).reshape(problem.kept_shape) if known else None
     return Emulation(result.reshape(problem.kept_shape), expected, run, dispatch)
 
 

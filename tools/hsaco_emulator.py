@@ -160,8 +160,8 @@ class CodeObject:
         (self._rsrc2,) = struct.unpack_from("<I", descriptor, 52)
         (self._properties,) = struct.unpack_from("<H", descriptor, 56)
 
-    def run(self, target: str, workgroups: int, threads: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> Run:
-        """Runs the kernel on C-contiguous arrays, in the order of its bindings, and fills the outputs.
+    def run(self, target: str, workgroups: Sequence[int], threads: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> Run:
+        """Runs the kernel on C-contiguous arrays, in the order of its bindings, and fills the outputs. workgroups: along x, y and z.
 
         The arrays lie between guards: what is read there spoils the result, and a write there raises MemoryError.
         """
@@ -175,7 +175,7 @@ class CodeObject:
         granules = max(self._rsrc2 >> 15 & 0x1FF, (self.shared_memory_bytes + 511) // 512)  # of 512 bytes; the loader fills them in
         rsrc2 = self._rsrc2 & ~(0x1FF << 15) | granules << 15
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        sizes = (workgroups, 1, 1, threads, 1, 1)
+        sizes = (*workgroups, threads, 1, 1)
         registers = self._user_registers(address, rsrc2 >> 1 & 0x1F)
         with counting([h.addresses for h in held], self.shared_memory_bytes) as tally:
             try:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from iree.compiler import ir
 from iree.compiler.dialects import transform
 
+from ..dispatch import WORKGROUPS
 from ..job import Job
 from . import transform_ops as t
 from .cpu import CpuSchedule
 from .gpu import GpuSchedule
-from .workgroups import GENERIC
+
+GENERIC = "linalg.generic"
 
 
 def build_schedule(job: Job) -> ir.Module:
@@ -24,7 +26,20 @@ def build_schedule(job: Job) -> ir.Module:
         with ir.InsertionPoint(entry.body):
             with t.foreach(t.find(entry.bodyTarget, GENERIC, "reduction")) as reduction:
                 function = t.parent(reduction, "func.func")
-                schedule.lower(reduction, function, t.parent(function, "builtin.module"))
+                parent = t.parent(function, "builtin.module")
+                _replace(job, reduction, function, parent)
+                schedule.lower(function, parent)
             transform.YieldOp([])
     # Ops created by name are not verified while they are built: the printed form is parsed again, which verifies it.
     return ir.Module.parse(module.operation.get_asm(print_generic_op_form=True, assume_verified=True))
+
+
+def _replace(job: Job, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
+    """Inlines the kernel in the place of the reduction, and of the step after it where there is one."""
+    last = t.find(function, GENERIC, "epilogue") if job.problem.has_epilogue else reduction
+    source = t.producer(reduction, 0)
+    with t.foreach(last) as op:
+        t.inline("kernel", [t.result(source)], t.result(op), op, module)
+    t.dce(function)
+    if job.layout is not None and job.layout.kept:
+        t.populate_workgroup_count(t.find(function, "scf.forall", WORKGROUPS))

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-import iree.compiler.dialects._structured_transform_ops_gen as structured_ops
 from iree.compiler import ir
 from iree.compiler.dialects import transform
 from iree.compiler.dialects._transform_ops_gen import _Dialect, _ods_cext
@@ -102,72 +101,6 @@ def foreach(handle: Handle) -> Iterator[Handle]:
         transform.YieldOp([])
 
 
-# Tiling and fusing.
-
-
-def tile_to_forall(handle: Handle, sizes: Sequence[int], mapping: Sequence[str]) -> tuple[Handle, Handle]:
-    """Tiles into an `scf.forall` whose loops are mapped as named, e.g. `#gpu.block<x>`; gives (tiled op, forall)."""
-    attributes = ir.ArrayAttr.get([ir.Attribute.parse(m) for m in mapping])
-    op = structured.TileUsingForallOp(handle, tile_sizes=list(sizes), mapping=attributes)
-    return op.tiled_op, op.forall_op
-
-
-def tile_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, list[Handle]]:
-    """Tiles into an `scf.for` for each size that is not 0; gives (tiled op, loops from the outermost)."""
-    op = structured.TileUsingForOp(handle, sizes=list(sizes))
-    return op.tiled_linalg_op, list(op.loops)
-
-
-def tile_reduction_to_for(handle: Handle, sizes: Sequence[int]) -> tuple[Handle, Handle, Handle]:
-    """Tiles a reduction with as many accumulators as the tile is long; gives (their fill, op that merges them, loop)."""
-    op = structured_ops.TileReductionUsingForOp(
-        [any_op()], any_op(), any_op(), transform.OperationType.get("scf.for"), handle, tile_sizes=list(sizes)
-    )
-    return op.fill_op[0], op.combining_op, op.for_op
-
-
-def fuse(handles: Sequence[Handle], loop_handle: Handle) -> tuple[list[Handle], Handle]:
-    """Fuses producers, consumers first, into the loop; gives (fused ops, loop)."""
-    fused = []
-    for handle in handles:
-        op = structured_ops.FuseIntoContainingOp(any_op(), any_op(), handle, loop_handle)
-        fused.append(op.fused_op)
-        loop_handle = op.new_containing_op
-    return fused, loop_handle
-
-
-def split_reduction(handle: Handle, factor: int, dimension: int, *, inner_parallel: bool) -> tuple[Handle, Handle]:
-    """Splits the reduced loop: (op with `factor` accumulators, op that merges them)."""
-    op = structured_ops.SplitReductionOp(
-        any_op(), any_op(), any_op(), any_op(), handle,
-        split_factor=factor, insert_split_dimension=dimension, inner_parallel=inner_parallel,
-    )  # fmt: skip
-    return op.split_linalg_op, op.combining_linalg_op
-
-
-def split_after(handle: Handle, dimension: int, size: int) -> tuple[Handle, Handle]:
-    """Splits the iteration space in two: (the first `size` iterations of `dimension`, the rest)."""
-    first, rest = split(structured.SplitOp(handle, dimension, size).results[0], 2)
-    return first, rest
-
-
-def pad(handle: Handle, dimensions: Sequence[int], multiples: Sequence[int], values: Sequence[ir.Attribute]) -> Handle:
-    """Pads the op's loops to multiples; `values` fill up its operands."""
-    op = structured.PadOp(
-        handle, pad_to_multiple_of=list(multiples), padding_dimensions=list(dimensions), padding_values=list(values), copy_back_op="none"
-    )
-    return op.padded
-
-
-def peel(handle: Handle) -> Handle:
-    """Splits the last, partial iteration off an `scf.for`; gives the main loop."""
-    return loop.LoopPeelOp(any_op(), any_op(), handle).peeled_loop
-
-
-def unroll(handle: Handle, factor: int) -> None:
-    loop.LoopUnrollOp(handle, factor=factor)
-
-
 # Functions written by us, inlined into the payload.
 
 
@@ -240,6 +173,11 @@ def hoist_subsets(loop_handle: Handle) -> None:
     loop.HoistLoopInvariantSubsetsOp(loop_handle)
 
 
+def dce(handle: Handle) -> None:
+    """Drops what is not used."""
+    transform.ApplyDeadCodeEliminationOp(handle)
+
+
 def dead_symbols(module: Handle) -> Handle:
     """Drops the inlined functions: a leftover one would not legalize. Handles into the module are gone after it."""
     return transform.ApplyRegisteredPassOp(any_op(), module, "symbol-dce").result
@@ -250,11 +188,6 @@ def dead_symbols(module: Handle) -> Handle:
 
 def populate_workgroup_count(forall: Handle) -> None:
     _create("transform.iree.populate_workgroup_count_region_using_num_threads_slice", [forall])
-
-
-def crop_into(slice_handle: Handle, forall: Handle) -> Handle:
-    """Moves an `extract_slice` of the forall's result into the forall. Handles to what is inside are gone after it."""
-    return _create("transform.iree.fuse_extract_slice_into_forall", [forall, slice_handle], 1)[0]
 
 
 def eliminate_empty_tensors(function: Handle) -> None:
@@ -275,16 +208,13 @@ def forall_to_workgroup(function: Handle) -> None:
 
 
 def map_to_threads(function: Handle, workgroup_size: int, subgroup_size: int) -> None:
-    """Turns warp, lane and thread foralls into code by thread id, with a barrier after each that others may read from."""
+    """Turns warp, lane and thread foralls into code by thread id, without barriers: the kernel has its own."""
     _create(
         "transform.iree.map_nested_forall_to_gpu_threads", [function],
         workgroup_dims=ir.DenseI64ArrayAttr.get([workgroup_size, 1, 1]),
         subgroup_size=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), subgroup_size),
+        sync_after_distribution=ir.BoolAttr.get(False),
     )  # fmt: skip
-
-
-def eliminate_barriers(function: Handle) -> Handle:
-    return _create("transform.iree.eliminate_gpu_barriers", [function], 1)[0]
 
 
 def dump(handle: Handle, name: str) -> None:

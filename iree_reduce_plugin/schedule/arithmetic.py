@@ -1,0 +1,72 @@
+"""What is done to the values: the op's element step, its combining, its identity and its last step, on vectors and scalars alike.
+
+Values are tuples: one entry for each accumulator of the op.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from iree.compiler import ir
+from iree.compiler.dialects import arith, vector
+
+from ..mlir import binary, cast, constant, splat
+from ..problem import Problem
+
+Values = tuple[ir.Value, ...]
+
+
+def prepare(problem: Problem, x: ir.Value) -> Values:
+    """The elements as read -> what joins the accumulators."""
+    return (cast(cast(x, problem.input, problem.loop_type), problem.loop_type, problem.accumulator),)
+
+
+def identity(problem: Problem, length: int) -> Values:
+    """A vector of what changes nothing."""
+    return (splat(problem.op.identity(problem.accumulator), length, problem.accumulator),)
+
+
+def start(problem: Problem, length: int) -> Values:
+    """A vector of what the accumulators start from."""
+    return (splat(problem.start, length, problem.accumulator),)
+
+
+def combine(problem: Problem, a: Values, b: Values) -> Values:
+    return tuple(binary(problem.op.mlir(problem.accumulator), left, right) for left, right in zip(a, b, strict=True))
+
+
+def fold(problem: Problem, values: Sequence[Values]) -> Values:
+    """Combines in ascending order."""
+    return functools.reduce(functools.partial(combine, problem), values)
+
+
+def finish(problem: Problem, total: Values) -> ir.Value:
+    """Scalars: the accumulators' total -> the result, `initial` joined in the accumulator's type, rounded once."""
+    (value,) = total
+    if problem.epilogue_initial is not None:
+        value = binary(problem.op.mlir(problem.accumulator), constant(problem.epilogue_initial, problem.accumulator), value)
+    return cast(value, problem.accumulator, problem.result)
+
+
+def select(condition: ir.Value, a: Values, b: Values) -> Values:
+    """Elementwise; the condition is a vector of the same length, or a scalar for scalars."""
+    return tuple(arith.SelectOp(condition, left, right).result for left, right in zip(a, b, strict=True))
+
+
+def extract(values: Values, position: int) -> Values:
+    return tuple(vector.ExtractOp(value, [], [position]).result for value in values)
+
+
+def cut(values: Values, first: int, length: int) -> Values:
+    """Part of the vectors."""
+    return tuple(vector.ExtractStridedSliceOp(_vector(value, length), value, [first], [length], [1]).result for value in values)
+
+
+def replace(values: Values, part: Values, first: int) -> Values:
+    """The vectors with `part` in its place."""
+    return tuple(vector.InsertStridedSliceOp(new, value, [first], [1]).result for new, value in zip(part, values, strict=True))
+
+
+def _vector(value: ir.Value, length: int) -> ir.Type:
+    return ir.VectorType.get([length], ir.VectorType(value.type).element_type)

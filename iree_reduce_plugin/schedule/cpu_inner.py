@@ -1,0 +1,166 @@
+"""On the CPU, results that lie side by side in memory: vectors lie along them, one for each of the S * L * E accumulators of a result.
+
+A block of results is computed at a time, with its accumulators in the core's cache: each step reads whole runs of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iree.compiler import ir
+from iree.compiler.dialects import scf, tensor, vector
+
+from ..job import Job
+from ..loops import INNER, K
+from ..mlir import element_type, index, read, write
+from . import arithmetic
+from .arithmetic import Values
+from .loads import Place, load
+from .payload import apply, clamp, indices, symbol
+
+CACHE_BYTES = 1 << 15  # of accumulators of a block
+VECTOR = 64  # results to a vector: some registers, so that additions overlap
+AT_A_TIME = 4  # steps joined while the accumulators are in registers
+
+Accumulators = list[ir.Value]  # tensors [S * L * E, block]
+Body = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
+RunBody = Callable[[ir.Value, list[ir.Value], int], list[ir.Value]]
+
+
+class CpuInner:
+    """Writes the results of one workgroup for one row."""
+
+    def __init__(self, job: Job):
+        layout = job.layout
+        if layout is None:
+            raise ValueError("a schedule needs a tuning")
+        self.problem, self.layout = job.problem, layout
+        self.size = layout.columns.size
+        tile = layout.inner
+        self.tile = min(tile.size, tile.extent)  # results of a workgroup
+        most = max(1, CACHE_BYTES // (self.size * layout.accumulator_bytes))
+        self.block = self.tile if self.tile <= most else max(1, most // VECTOR) * VECTOR if most >= VECTOR else most
+
+    def write(self, x: ir.Value, at: Place, out: ir.Value) -> ir.Value:
+        """Writes the results of the workgroup's tile for the row into `out`, block by block; the last tile overlaps the one before."""
+        tile = self.layout.inner
+        position = symbol(0) * tile.size
+        first = clamp(position, tile.extent - self.tile, [at[INNER]]) if tile.remainder else apply(position, [at[INNER]])
+
+        def body(offset: ir.Value, results: list[ir.Value], length: int) -> list[ir.Value]:
+            here = {**at, INNER: apply(symbol(0) + symbol(1), [first, offset])}
+            return [self._block(x, here, results[0], length)]
+
+        return self._loop(self.tile, self.block, [out], body)[0]
+
+    def _block(self, x: ir.Value, at: Place, out: ir.Value, length: int) -> ir.Value:
+        element = element_type(self.problem.accumulator)
+        start = arithmetic.start(self.problem, 1)
+        accumulators = [tensor.EmptyOp([self.size, length], element).result for _ in start]
+        accumulators = self._start(accumulators, length)
+        rounds, rest = divmod(self.layout.full_steps, AT_A_TIME)
+        if rounds:
+            loop = scf.ForOp(index(0), index(rounds), index(1), accumulators)
+            with ir.InsertionPoint(loop.body):
+                column = apply(symbol(0) * (AT_A_TIME * self.size), [loop.induction_variable])
+                scf.YieldOp(self._steps(list(loop.inner_iter_args), x, {**at, K: column}, length, self.size, AT_A_TIME))
+            accumulators = list(loop.results)
+        done = rounds * AT_A_TIME * self.size
+        if rest:
+            accumulators = self._steps(accumulators, x, {**at, K: index(done)}, length, self.size, rest)
+        if left := self.layout.columns.remainder:
+            column = index(self.layout.full_steps * self.size)
+            accumulators = self._steps(accumulators, x, {**at, K: column}, length, left, 1)
+        return self._combine(accumulators, at, out, length)
+
+    def _start(self, accumulators: Accumulators, length: int) -> Accumulators:
+        def each(place: ir.Value, held: list[ir.Value]) -> list[ir.Value]:
+            return self._vectors(
+                length, held, lambda first, old, count: self._put(old, place, first, arithmetic.start(self.problem, count))
+            )
+
+        return self._count(self.size, accumulators, each)
+
+    def _steps(self, accumulators: Accumulators, x: ir.Value, at: Place, length: int, places: int, steps: int) -> Accumulators:
+        """Joins the columns of some steps: of each, as many as there are `places` of accumulators."""
+
+        def each(place: ir.Value, held: list[ir.Value]) -> list[ir.Value]:
+            def join(first: ir.Value, old: list[ir.Value], count: int) -> list[ir.Value]:
+                values = self._get(old, place, first, count)
+                inner = apply(symbol(0) + symbol(1), [at[INNER], first])
+                for step in range(steps):
+                    column = apply(symbol(0) + symbol(1) + step * self.size, [at[K], place])
+                    element = load(self.problem, x, {**at, K: column, INNER: inner}, count)
+                    values = arithmetic.combine(self.problem, values, arithmetic.prepare(self.problem, element))
+                return self._put(old, place, first, values)
+
+            return self._vectors(length, held, join)
+
+        return self._count(places, accumulators, each)
+
+    def _combine(self, accumulators: Accumulators, at: Place, out: ir.Value, length: int) -> ir.Value:
+        """The tree, each step of it on vectors of results, in place: elements into the first, lanes level by level, subgroups."""
+        tile = self.layout.columns
+        for element in range(1, tile.elements):
+            accumulators = self._fold(accumulators, length, tile.subgroups * tile.lanes, tile.elements, element)
+        for level in range(tile.lanes.bit_length() - 1):
+            stride = tile.elements << level
+            accumulators = self._fold(accumulators, length, tile.subgroups * tile.lanes >> level + 1, 2 * stride, stride)
+        for subgroup in range(1, tile.subgroups):
+            accumulators = self._fold(accumulators, length, 1, 1, subgroup * tile.lanes * tile.elements)
+
+        def finish(first: ir.Value, results: list[ir.Value], count: int) -> list[ir.Value]:
+            total = self._get(accumulators, index(0), first, count)
+            scalars = [arithmetic.finish(self.problem, arithmetic.extract(total, i)) for i in range(count)]
+            line = vector.FromElementsOp(ir.VectorType.get([count], scalars[0].type), scalars).result
+            inner = apply(symbol(0) + symbol(1), [at[INNER], first])
+            place = indices(self.problem.result_memory, {**at, INNER: inner})
+            return [write(line, results[0], place, in_bounds=True)]
+
+        return self._vectors(length, [out], finish)[0]
+
+    def _fold(self, accumulators: Accumulators, length: int, count: int, stride: int, distance: int) -> Accumulators:
+        """Accumulator i * stride, for i < count, is joined by the one at that distance."""
+
+        def each(number: ir.Value, held: list[ir.Value]) -> list[ir.Value]:
+            place = apply(symbol(0) * stride, [number])
+            other = apply(symbol(0) + distance, [place])
+
+            def join(first: ir.Value, old: list[ir.Value], length: int) -> list[ir.Value]:
+                pair = [self._get(old, where, first, length) for where in (place, other)]
+                return self._put(old, place, first, arithmetic.combine(self.problem, *pair))
+
+            return self._vectors(length, held, join)
+
+        return self._count(count, accumulators, each)
+
+    def _get(self, accumulators: Accumulators, place: ir.Value, first: ir.Value, count: int) -> Values:
+        return tuple(read(held, [place, first], [count], self.problem.accumulator) for held in accumulators)
+
+    @staticmethod
+    def _put(accumulators: Accumulators, place: ir.Value, first: ir.Value, values: Values) -> Accumulators:
+        return [write(value, held, [place, first], in_bounds=True) for value, held in zip(values, accumulators, strict=True)]
+
+    def _vectors(self, length: int, carried: list[ir.Value], body: RunBody) -> list[ir.Value]:
+        """`body(first, carried, count)` for each vector of a block."""
+        return self._loop(length, VECTOR, carried, body)
+
+    @staticmethod
+    def _loop(length: int, step: int, carried: list[ir.Value], body: RunBody) -> list[ir.Value]:
+        """From 0 to `length`, `step` at a time; what is left over at the end is a call of its own."""
+        whole = length // step * step
+        if whole:
+            loop = scf.ForOp(index(0), index(whole), index(step), carried)
+            with ir.InsertionPoint(loop.body):
+                scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args), step))
+            carried = list(loop.results)
+        return body(index(whole), carried, length - whole) if length > whole else carried
+
+    @staticmethod
+    def _count(count: int, carried: list[ir.Value], body: Body) -> list[ir.Value]:
+        if count == 1:
+            return body(index(0), carried)
+        loop = scf.ForOp(index(0), index(count), index(1), carried)
+        with ir.InsertionPoint(loop.body):
+            scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args)))
+        return list(loop.results)

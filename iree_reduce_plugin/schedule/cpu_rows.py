@@ -1,0 +1,117 @@
+"""On the CPU, a result whose elements lie side by side in memory: its S * L * E accumulators lie along vectors.
+
+Few stay in registers across the steps; many are in memory, in the core's cache, and a step joins them block by block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from iree.compiler import ir
+from iree.compiler.dialects import scf, tensor, vector
+
+from ..job import Job
+from ..loops import K
+from ..mlir import element_type, index, read, write
+from . import arithmetic
+from .arithmetic import Values
+from .cpu_combine import Reader, combine_accumulators
+from .loads import Place, load, load_each, reads_vectors
+from .payload import apply, indices, symbol
+
+REGISTER_BYTES = 1024  # of accumulators kept in registers across steps
+BLOCK = 64  # accumulators to a block where they are not
+
+NewBlock = Callable[[list[ir.Value], ir.Value, int], Values]
+
+
+class CpuRows:
+    """Writes one result of the job at a time."""
+
+    def __init__(self, job: Job):
+        layout = job.layout
+        if layout is None:
+            raise ValueError("a schedule needs a tuning")
+        self.problem, self.layout = job.problem, layout
+        self.size = layout.columns.size
+        self.in_registers = self.size * layout.accumulator_bytes <= REGISTER_BYTES
+
+    def write(self, x: ir.Value, at: Place, out: ir.Value) -> ir.Value:
+        """Writes the result of the row into `out`."""
+        reader = self._registers(x, at) if self.in_registers else self._memory(x, at)
+        total = arithmetic.finish(self.problem, combine_accumulators(self.problem, self.layout, reader))
+        return tensor.InsertOp(total, out, indices(self.problem.result_memory, at)).result
+
+    def _registers(self, x: ir.Value, at: Place) -> Reader:
+        held = arithmetic.start(self.problem, self.size)
+        if self.layout.full_steps:
+            loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), list(held))
+            with ir.InsertionPoint(loop.body):
+                column = apply(symbol(0) * self.size, [loop.induction_variable])
+                joined = self._join(tuple(loop.inner_iter_args), x, {**at, K: column}, self.size)
+                scf.YieldOp(list(joined))
+            held = tuple(loop.results)
+        if rest := self.layout.columns.remainder:
+            front = arithmetic.cut(held, 0, rest)
+            front = self._join(front, x, {**at, K: index(self.layout.full_steps * self.size)}, rest)
+            held = arithmetic.replace(held, front, 0)
+        return lambda _, offset, length: arithmetic.cut(held, offset, length)  # so few are combined together, from base 0
+
+    def _memory(self, x: ir.Value, at: Place) -> Reader:
+        accumulators = [
+            tensor.EmptyOp([self.size], element_type(self.problem.accumulator)).result for _ in arithmetic.start(self.problem, 1)
+        ]
+        accumulators = self._blocks(accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, length))
+        if self.layout.full_steps:
+            loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), accumulators)
+            with ir.InsertionPoint(loop.body):
+                base = apply(symbol(0) * self.size, [loop.induction_variable])
+                scf.YieldOp(self._step(list(loop.inner_iter_args), x, at, base, self.size))
+            accumulators = list(loop.results)
+        if rest := self.layout.columns.remainder:
+            accumulators = self._step(accumulators, x, at, index(self.layout.full_steps * self.size), rest)
+        return lambda base, offset, length: self._held(accumulators, apply(symbol(0) + offset, [base]), length)
+
+    def _step(self, accumulators: list[ir.Value], x: ir.Value, at: Place, base: ir.Value, count: int) -> list[ir.Value]:
+        """Joins `count` columns from `base` on."""
+
+        def join(held: list[ir.Value], first: ir.Value, length: int) -> Values:
+            column = apply(symbol(0) + symbol(1), [base, first])
+            return self._join(self._held(held, first, length), x, {**at, K: column}, length)
+
+        return self._blocks(accumulators, count, join)
+
+    def _blocks(self, accumulators: list[ir.Value], count: int, new: NewBlock) -> list[ir.Value]:
+        """The first `count` accumulators, block by block, become `new(accumulators, first, length)`."""
+        whole = count // BLOCK * BLOCK
+        if whole:
+            loop = scf.ForOp(index(0), index(whole), index(BLOCK), accumulators)
+            with ir.InsertionPoint(loop.body):
+                first, held = loop.induction_variable, list(loop.inner_iter_args)
+                scf.YieldOp(self._put(held, new(held, first, BLOCK), first))
+            accumulators = list(loop.results)
+        if count > whole:
+            accumulators = self._put(accumulators, new(accumulators, index(whole), count - whole), index(whole))
+        return accumulators
+
+    def _held(self, accumulators: list[ir.Value], first: ir.Value, length: int) -> Values:
+        return tuple(read(held, [first], [length], self.problem.accumulator) for held in accumulators)
+
+    @staticmethod
+    def _put(accumulators: list[ir.Value], values: Values, first: ir.Value) -> list[ir.Value]:
+        return [write(value, held, [first], in_bounds=True) for value, held in zip(values, accumulators, strict=True)]
+
+    def _join(self, held: Values, x: ir.Value, at: Place, length: int) -> Values:
+        return arithmetic.combine(self.problem, held, arithmetic.prepare(self.problem, self._load(x, at, length)))
+
+    def _load(self, x: ir.Value, at: Place, length: int) -> ir.Value:
+        """A vector of that many columns, in pieces where K is several dimensions of memory."""
+        if reads_vectors(self.problem, self.size) and reads_vectors(self.problem, length):
+            return load(self.problem, x, at, length)
+        part = math.gcd(length, self.size, self.problem.memory[-1].extent)
+        if part == 1:
+            return load_each(self.problem, x, at, [apply(symbol(0) + i, [at[K]]) for i in range(length)])
+        pieces = [load(self.problem, x, {**at, K: apply(symbol(0) + i, [at[K]])}, part) for i in range(0, length, part)]
+        scalars = [vector.ExtractOp(piece, [], [i]).result for piece in pieces for i in range(part)]
+        return vector.FromElementsOp(ir.VectorType.get([length], scalars[0].type), scalars).result

@@ -1,0 +1,223 @@
+"""The payload of the schedule for SIMT targets: one function, the whole distribution as nested `scf.forall`s. One method a stage:
+
+    workgroups    the kept loops -> workgroups
+    subgroups     subgroup_basis: a workgroup's tile -> subgroups, their partials side by side in workgroup memory
+    lanes         lane_basis: a subgroup's tile -> lanes
+    steps         K -> steps of S * L * E columns; what a thread holds stays in registers (`held.py`)
+    store         a thread's elements folded, the lanes combined (`gpu_lanes.py`), the first lane writes
+    merge         the subgroups' partials -> the result
+
+Where tiles don't divide a kept loop the last thread's elements overlap its neighbour's: both compute them, in the same order, and both
+write the same bits. So every thread has whole vectors, and nothing is masked but columns past K.
+
+Source of the form: IREE PR #19596 (partial reductions across subgroups).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from iree.compiler import ir
+from iree.compiler.dialects import arith, gpu, scf, tensor
+
+from ..dispatch import STAGE, WORKGROUPS
+from ..job import Job
+from ..layout import Basis, Tile
+from ..loops import INNER, ROWS, K
+from ..mlir import element_type, index, read, tensor_type
+from . import arithmetic
+from .arithmetic import Values
+from .gpu_lanes import combine_lanes
+from .held import Held
+from .payload import apply, chunks, clamp, forall, function, give, indices, put, result, symbol
+
+Ids = dict[str, ir.Value]  # an index for each loop
+Place = tuple[int, int]  # of a result among the thread's: row, inner element
+Totals = dict[Place, Values]
+
+
+class Line(NamedTuple):
+    """Where some of a thread's results go, side by side in memory."""
+
+    places: tuple[Place, ...]
+    at: list[ir.Value]
+
+
+class GpuKernel:
+    """Writes `@kernel(array) -> result` of one job."""
+
+    def __init__(self, job: Job):
+        layout = job.layout
+        if layout is None:
+            raise ValueError("a schedule needs a tuning")
+        self.problem, self.layout, self.target = job.problem, layout, job.target
+        self.held = Held(job)
+        self.extents = [d.extent for d in job.problem.result_memory]
+
+    def write(self, module: ir.Module) -> None:
+        problem = self.problem
+        source = tensor_type(problem.memory_shape, problem.input)
+        kind = tensor_type(self.extents, problem.result)
+        with function(module, "kernel", [source], [kind]) as (x,):
+            empty = tensor.EmptyOp(self.extents, element_type(problem.result)).result
+            give([self.workgroups(x, empty)])
+
+    def workgroups(self, x: ir.Value, out: ir.Value) -> ir.Value:
+        counts = self.layout.workgroups
+        if not counts:
+            return self.workgroup(x, {}, out)
+        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], out) as loop:
+            loop.operation.attributes[STAGE] = ir.StringAttr.get(WORKGROUPS)
+            loop.give(self.workgroup(x, dict(zip(self.layout.kept, loop.indices, strict=True)), loop.whole))
+        return result(loop)
+
+    def workgroup(self, x: ir.Value, group: Ids, out: ir.Value) -> ir.Value:
+        if not self.layout.merges:
+            return self.subgroups(x, group, out)
+        places = [*(tile.slots for tile in self.layout.kept.values()), self.layout.columns.subgroups]
+        partials = tensor.EmptyOp(places, element_type(self.problem.accumulator)).result
+        partials = self.subgroups(x, group, partials)
+        gpu.BarrierOp()  # all partials are written before the first is read
+        return self.merge(partials, group, out)
+
+    def subgroups(self, x: ir.Value, group: Ids, out: ir.Value) -> ir.Value:
+        counts, _ = self.layout.subgroup_basis
+        with forall(counts, _linear("warp", len(counts)), out) as loop:
+            loop.give(self.lanes(x, group, self._by_loop(loop.indices, self.layout.subgroup_basis), loop.whole))
+        return result(loop)
+
+    def lanes(self, x: ir.Value, group: Ids, subgroup: Ids, out: ir.Value) -> ir.Value:
+        counts, _ = self.layout.lane_basis
+        with forall(counts, _linear("lane", len(counts)), out) as loop:
+            lane = self._by_loop(loop.indices, self.layout.lane_basis)
+            first = {name: self._first(tile, [group[name], subgroup[name], lane[name]]) for name, tile in self.layout.kept.items()}
+            tile = self.layout.columns
+            column = apply((symbol(0) * tile.lanes + symbol(1)) * tile.elements, [subgroup[K], lane[K]])
+            flat = self._flat(loop.indices, counts)
+            totals = {
+                place: combine_lanes(self.problem, self.layout, self.target, total, flat)
+                for place, total in self.held.fold(self.steps(x, {**first, K: column})).items()
+            }
+            lines = self._partial_lines(subgroup, lane) if self.layout.merges else self._result_lines(first)
+            loop.give(self.store(loop.whole, totals, lines, lane))
+        return result(loop)
+
+    def steps(self, x: ir.Value, first: Ids) -> list[Values]:
+        """What a thread holds after all steps. `unroll` steps are read before the first of them is combined."""
+        layout, held = self.layout, self.held
+        accumulators = held.start()
+        rounds, rest = divmod(layout.full_steps, layout.unroll)
+        if rounds:
+            loop = scf.ForOp(index(0), index(rounds), index(1), held.flat(accumulators))
+            with ir.InsertionPoint(loop.body):
+                number = apply(symbol(0) * layout.unroll, [loop.induction_variable])
+                inside = held.combine_steps(held.nested(loop.inner_iter_args), x, first, number, layout.unroll)
+                scf.YieldOp(held.flat(inside))
+            accumulators = held.nested(loop.results)
+        if rest:
+            accumulators = held.combine_steps(accumulators, x, first, index(rounds * layout.unroll), rest)
+        if layout.column_tail:
+            accumulators = held.combine_last_step(accumulators, x, first)
+        return accumulators
+
+    def store(self, out: ir.Value, totals: Totals, lines: list[Line], lane: Ids) -> ir.Value:
+        """The first lane along K writes the thread's partials as they are, or its results finished."""
+        if self.layout.columns.lanes == 1:
+            return self._write(out, totals, lines)
+        writes = arith.CmpIOp(arith.CmpIPredicate.eq, lane[K], index(0)).result
+        branch = scf.IfOp(writes, [out.type], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.YieldOp([self._write(out, totals, lines)])
+        with ir.InsertionPoint(branch.else_block):
+            scf.YieldOp([out])
+        return branch.results[0]
+
+    def _partial_lines(self, subgroup: Ids, lane: Ids) -> list[Line]:
+        """Where each of the thread's results goes among the partials."""
+        first = {n: apply((symbol(0) * t.lanes + symbol(1)) * t.held, [subgroup[n], lane[n]]) for n, t in self.layout.kept.items()}
+        return [
+            Line(((row, inner),), [*self._moved(first, row, inner).values(), subgroup[K]])
+            for row in range(self.layout.rows.held)
+            for inner in range(self.layout.inner.held)
+        ]
+
+    def _result_lines(self, first: Ids) -> list[Line]:
+        """Where the thread's results go, as long as vectors are: side by side are elements of the inner loop, or else rows."""
+        rows, inner, dimensions = self.layout.rows.held, self.layout.inner.held, self.problem.result_memory
+        if INNER not in first and len(dimensions) == 1:
+            parts = [tuple((start + i, 0) for i in range(length)) for start, length in chunks(rows, self.target.vector_elements)]
+        else:
+            parts = [
+                tuple((row, start + i) for i in range(length))
+                for row in range(rows)
+                for start, length in chunks(inner, self.target.vector_elements)
+            ]
+        return [Line(places, indices(dimensions, self._moved(first, *places[0]))) for places in parts]
+
+    @staticmethod
+    def _moved(first: Ids, row: int, inner: int) -> Ids:
+        moved = {ROWS: row, INNER: inner}
+        return {name: apply(symbol(0) + moved[name], [value]) if moved[name] else value for name, value in first.items()}
+
+    def merge(self, partials: ir.Value, group: Ids, out: ir.Value) -> ir.Value:
+        """Folds the partials of each result in ascending order, spread over the threads of the workgroup."""
+        layout = self.layout
+        each = next(n for n in range(1, layout.slots + 1) if layout.slots % n == 0 and layout.slots // n <= layout.workgroup_size)
+        with forall([layout.slots // each], ["#gpu.thread<linear_dim_0>"], out) as loop:
+            results = loop.whole
+            for i in range(each):
+                slot, at = self._slot(apply(symbol(0) * each + i, loop.indices), group)
+                subgroups = [
+                    arithmetic.extract((part,), i)
+                    for first, length in chunks(layout.columns.subgroups, self.target.vector_elements)
+                    for part in [read(partials, [*slot, index(first)], [length], self.problem.accumulator)]
+                    for i in range(length)
+                ]
+                results = put([arithmetic.finish(self.problem, arithmetic.fold(self.problem, subgroups))], results, at)
+            loop.give(results)
+        return result(loop)
+
+    def _slot(self, slot: ir.Value, group: Ids) -> tuple[list[ir.Value], list[ir.Value]]:
+        """Indices of a slot among the partials, and of the result that it is for."""
+        tiles = self.layout.kept
+        where, at, step = [], {}, math.prod(tile.slots for tile in tiles.values())
+        for name, tile in tiles.items():
+            step //= tile.slots
+            place = apply(ir.AffineExpr.get_floor_div(symbol(0), step) % tile.slots, [slot])
+            thread = ir.AffineExpr.get_floor_div(symbol(1), tile.held)
+            first = self._clamped(symbol(0) * tile.size + thread * tile.elements, tile, [group[name], place])
+            where.append(place)
+            at[name] = apply(symbol(0) + symbol(1) % tile.held, [first, place])
+        return where, indices(self.problem.result_memory, at)
+
+    def _write(self, out: ir.Value, totals: Totals, lines: list[Line]) -> ir.Value:
+        for places, at in lines:
+            values = [totals[place] for place in places]
+            out = put([v[0] for v in values] if self.layout.merges else [arithmetic.finish(self.problem, v) for v in values], out, at)
+        return out
+
+    def _first(self, tile: Tile, ids: list[ir.Value]) -> ir.Value:
+        """The first element of a kept loop that the thread of these ids (workgroup, subgroup, lane) holds."""
+        position = symbol(0) * tile.size + (symbol(1) * tile.lanes + symbol(2)) * tile.elements
+        return self._clamped(position, tile, ids)
+
+    @staticmethod
+    def _clamped(position: ir.AffineExpr, tile: Tile, ids: list[ir.Value]) -> ir.Value:
+        return clamp(position, tile.extent - tile.held, ids) if tile.remainder else apply(position, ids)
+
+    def _by_loop(self, ids: list[ir.Value], basis: Basis) -> Ids:
+        _, mapping = basis
+        return {name: ids[mapping[i]] for i, (name, _) in enumerate(self.layout.tiles)}
+
+    @staticmethod
+    def _flat(ids: list[ir.Value], counts: Sequence[int]) -> ir.Value:
+        expression = symbol(0)
+        for i in range(1, len(counts)):
+            expression = expression * counts[i] + symbol(i)
+        return apply(expression, ids)
+
+
+def _linear(unit: str, digits: int) -> list[str]:
+    return [f"#gpu.{unit}<linear_dim_{digits - 1 - i}>" for i in range(digits)]

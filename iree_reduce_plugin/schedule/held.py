@@ -1,0 +1,124 @@
+"""What a thread holds: its accumulators, as vectors along the loop that is innermost in memory, and what joins them in a step.
+
+Where that loop is K, a vector is some of the E columns of one row; where it is a kept loop, some of the thread's elements of that loop,
+for one row and one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iree.compiler import ir
+from iree.compiler.dialects import arith, vector
+
+from ..job import Job
+from ..loops import INNER, ROWS, K
+from ..mlir import index
+from . import arithmetic
+from .arithmetic import Values
+from .loads import contiguous, load, load_each, reads_vectors
+from .payload import apply, chunks, clamp, symbol
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One vector: row, inner element and column of its first element, counted from the thread's first."""
+
+    row: int
+    inner: int
+    column: int
+    length: int
+
+
+class Held:
+    """The accumulators of a thread of the job, one tuple of vectors for each Piece."""
+
+    def __init__(self, job: Job):
+        layout = job.layout
+        if layout is None:
+            raise ValueError("a schedule needs a tuning")
+        self.problem, self.layout = job.problem, layout
+        self.along_k = contiguous(job.problem) == K
+        elements, most = layout.columns.elements, job.target.vector_elements
+        if self.along_k:
+            self.pieces = [Piece(row, 0, chunk[0], chunk[1]) for row in range(layout.rows.held) for chunk in chunks(elements, most)]
+        else:
+            self.pieces = [
+                Piece(row, first, column, length)
+                for row in range(layout.rows.held)
+                for column in range(elements)
+                for first, length in chunks(layout.inner.held, most)
+            ]
+
+    def start(self) -> list[Values]:
+        return [arithmetic.start(self.problem, piece.length) for piece in self.pieces]
+
+    def flat(self, values: Sequence[Values]) -> list[ir.Value]:
+        return [one for value in values for one in value]
+
+    def nested(self, values: Sequence[ir.Value]) -> list[Values]:
+        count = len(values) // len(self.pieces)
+        return [tuple(values[i * count : (i + 1) * count]) for i in range(len(self.pieces))]
+
+    def combine_steps(
+        self, accumulators: list[Values], x: ir.Value, first: dict[str, ir.Value], number: ir.Value, count: int
+    ) -> list[Values]:
+        """Joins `count` whole steps, from step `number`: all are read first."""
+        size = self.layout.columns.size
+        read = []
+        for step in range(count):
+            column = apply(symbol(0) + (symbol(1) + step) * size, [first[K], number])
+            read.append([self._load(x, {**first, K: column}, piece) for piece in self.pieces])
+        for vectors in read:
+            accumulators = [self._combine(a, arithmetic.prepare(self.problem, x)) for a, x in zip(accumulators, vectors, strict=True)]
+        return accumulators
+
+    def combine_last_step(self, accumulators: list[Values], x: ir.Value, first: dict[str, ir.Value]) -> list[Values]:
+        """Joins the partial step: what would be past K is read somewhere else, and does not count."""
+        column = apply(symbol(0) + self.layout.full_steps * self.layout.columns.size, [first[K]])
+        return [
+            self._combine(a, self._load_inside(x, {**first, K: column}, piece)) for a, piece in zip(accumulators, self.pieces, strict=True)
+        ]
+
+    def _combine(self, a: Values, b: Values) -> Values:
+        return arithmetic.combine(self.problem, a, b)
+
+    def _at(self, first: dict[str, ir.Value], piece: Piece) -> dict[str, ir.Value]:
+        moved = {ROWS: piece.row, INNER: piece.inner, K: piece.column}
+        return {name: apply(symbol(0) + moved[name], [value]) if moved[name] else value for name, value in first.items()}
+
+    def _load(self, x: ir.Value, first: dict[str, ir.Value], piece: Piece) -> ir.Value:
+        at = self._at(first, piece)
+        if reads_vectors(self.problem, piece.length):
+            return load(self.problem, x, at, piece.length)
+        return load_each(self.problem, x, at, [apply(symbol(0) + i, [at[K]]) for i in range(piece.length)])
+
+    def _load_inside(self, x: ir.Value, first: dict[str, ir.Value], piece: Piece) -> Values:
+        at, columns = self._at(first, piece), self.problem.columns
+        along = piece.length if self.along_k else 1
+        if columns % along == 0 and reads_vectors(self.problem, piece.length):  # a vector is inside, or it is not
+            inside = self._is_before(at[K], columns)
+            at[K] = clamp(symbol(0), columns - along, [at[K]])
+            read = load(self.problem, x, at, piece.length)
+            mask = vector.BroadcastOp(ir.VectorType.get([piece.length], inside.type), inside).result
+        else:
+            places = [apply(symbol(0) + i, [at[K]]) for i in range(piece.length)]
+            read = load_each(self.problem, x, at, [clamp(symbol(0), columns - 1, [place]) for place in places])
+            each = [self._is_before(place, columns) for place in places]
+            mask = vector.FromElementsOp(ir.VectorType.get([piece.length], each[0].type), each).result
+        prepared = arithmetic.prepare(self.problem, read)
+        return arithmetic.select(mask, prepared, arithmetic.identity(self.problem, piece.length))
+
+    @staticmethod
+    def _is_before(column: ir.Value, end: int) -> ir.Value:
+        return arith.CmpIOp(arith.CmpIPredicate.slt, column, index(end)).result
+
+    def fold(self, accumulators: list[Values]) -> dict[tuple[int, int], Values]:
+        """The E accumulators of each result in ascending order -> one value, by its place (row, inner element)."""
+        scalars: dict[tuple[int, int], list[Values]] = {}
+        for piece, value in zip(self.pieces, accumulators, strict=True):
+            for i in range(piece.length):
+                place = (piece.row, 0) if self.along_k else (piece.row, piece.inner + i)
+                scalars.setdefault(place, []).append(arithmetic.extract(value, i))
+        return {place: arithmetic.fold(self.problem, values) for place, values in scalars.items()}
