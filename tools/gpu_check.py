@@ -17,12 +17,15 @@ try:
     import matrix_run
     from gpu_children import CHILD, Finding, work_through
 except ModuleNotFoundError as missing:
-    sys.exit(
+    print(
         f"error: there is no module {missing.name!r}: gpu_check.py needs a clone of the repository, with tests/ beside tools/, and the "
-        "package's dependencies: run `pip install .` in the clone"
+        "package's dependencies: run `pip install .` in the clone",
+        file=sys.stderr,
     )
+    sys.exit(2)
 
-from iree_reduce_plugin.errors import DeviceError, InputError, check  # noqa: E402
+from iree_reduce_plugin.errors import InputError, ReduceError, check  # noqa: E402
+from iree_reduce_plugin.problem import Problem, parse_shape  # noqa: E402
 
 RIGHT, NOT_RIGHT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 PART = 3  # one cell in so many, unless all are asked for
@@ -52,10 +55,10 @@ def main(arguments: Sequence[str] | None = None, child: Sequence[str] = CHILD) -
     try:
         _check_output(options.output)
         device = gpu_device.choose(options.device)
-        software = gpu_device.is_software(device)
         cells, total = _cells(options, device.target)
-        shapes = options.shape or ([] if options.cell else [*SHAPES, *([] if software else [LARGE])])
-    except (InputError, DeviceError) as e:
+        shapes = _shapes(options, gpu_device.is_software(device))
+        check(bool(cells or shapes), "nothing is left to do: give --cells or --rounds above 0", InputError)
+    except (ReduceError, ValueError) as e:  # NumPy's of an axis, too
         print(f"error: {e}", file=sys.stderr)
         return REFUSED
     about = gpu_device.describe(device)
@@ -64,7 +67,6 @@ def main(arguments: Sequence[str] | None = None, child: Sequence[str] = CHILD) -
     names = [str(cell) for cell in cells]
     try:
         found = work_through(names, ["cells", device.name], options.limit, _Progress(len(names)), child)
-        shapes = shapes if options.rounds else []
         times = work_through(shapes, ["time", device.name, str(options.rounds)], 4 * options.limit, _Progress(len(shapes)), child)
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
@@ -85,9 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cell", action="append", metavar="NAME", help="this cell only, and nothing is timed; may be repeated")
     parser.add_argument("--shape", action="append", metavar="4x4096xf32", help="time this instead of the usual shapes; may be repeated")
     parser.add_argument("--rounds", type=_count, default=20, metavar="N", help="of each timing; 0: nothing is timed (default: %(default)s)")
-    parser.add_argument(
-        "--limit", type=_seconds, default=180.0, metavar="S", help="seconds for a cell, compilation included (default: 180)"
-    )
+    parser.add_argument("--limit", type=_seconds, default=180.0, metavar="S", help="seconds for a cell, compiled and run (default: 180)")
     return parser
 
 
@@ -103,6 +103,16 @@ def _cells(options: argparse.Namespace, target: str) -> tuple[list[matrix_run.Ce
         count = min(options.cells, len(every))
         return [every[i * len(every) // count] for i in range(count)], len(every)
     return every[:: 1 if options.full else PART], len(every)
+
+
+def _shapes(options: argparse.Namespace, software: bool) -> list[str]:
+    """The shapes that are timed, all of which have something to reduce."""
+    if not options.rounds or (options.cell and not options.shape):
+        return []
+    for text in options.shape or ():
+        problem = Problem.of(*parse_shape(text))
+        check(not problem.is_empty and problem.columns > 1, f"shape {text}: nothing to reduce; give e.g. 4096x4096xf32", InputError)
+    return list(dict.fromkeys(options.shape or [*SHAPES, *([] if software else [LARGE])]))
 
 
 class _Progress:

@@ -37,9 +37,9 @@ def choose(name: str | None) -> Device:
             reasons.append(f"{found.name}: only software ({found.device.detail})")
         else:
             return found.device
-    remedy = "install the GPU's driver (ROCm's for AMD, CUDA's, or a Vulkan one)" + (
-        ", or name software: --device vulkan" if not name else ""
-    )
+    remedy = "install the GPU's driver (ROCm's for AMD, CUDA's, or a Vulkan one)"
+    if name is None:
+        remedy += ", or name software: --device vulkan"
     what = "no GPU is usable here" if name is None else f"device {name} is not usable here"
     raise DeviceError(f"{what}: {'; '.join(reasons)}; {remedy}")
 
@@ -52,14 +52,13 @@ def describe(device: Device) -> list[tuple[str, str]]:
     """Lines for the report: a name and a value."""
     kind = " (SOFTWARE, not a GPU)" if is_software(device) else ""
     size, _ = matrix_run.limits(device.target)
-    python = f"{platform.python_version()}, NumPy {np.__version__}"
     return [
         ("device", f"{device.name}: {device.detail}{kind}"),
         ("target", f"{device.target}, subgroup size of the cells {size}"),
         ("driver", "; ".join([*_driver_lines(device), *_installed(device.name)])),
         ("IREE", f"compiler {iree_version('compiler')}, runtime {iree_version('runtime')}"),
         ("package", f"iree_reduce_plugin {__version__}{_commit()}"),
-        ("Python", python),
+        ("Python", f"{platform.python_version()}, NumPy {np.__version__}"),
         ("system", platform.platform()),
     ]
 

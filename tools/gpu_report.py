@@ -14,8 +14,9 @@ from matrix import Cell
 from iree_reduce_plugin.devices import Device
 
 _NOTE = """\
-GB/s: bytes the reduction reads; read + written by the copy. Times are of a call, over the rounds; they include the runtime's submission
-and the result's allocation, not the transfer from and to the host. Small shapes show little but the submission."""
+GB/s: bytes the reduction reads; read + written by the copy; from the median. kernel/copy: the ratio of the two rates.
+Times are of a call, over the rounds; they include the runtime's submission and the result's allocation, not the transfer from and to
+the host. Small shapes show little but the submission."""
 
 
 def block(
@@ -40,28 +41,17 @@ def _count(findings: Sequence[Finding]) -> str:
 
 
 def _cell(device: Device, finding: Finding, cell: Cell) -> list[str]:
-    return [
-        f"{finding.state.upper()} {finding.name}: {finding.detail}",
-        *(
-            []
-            if finding.state == "not run"
-            else [f"  python tools/gpu_check.py --device {device.name} --cell {finding.name}", f"  {_run(device, cell)}"]
-        ),
-    ]
+    """What was found, and two commands that show it again: the cell itself, and the same kernel on other data."""
+    line = f"{finding.state.upper()} {finding.name}: {finding.detail}"
+    if finding.state == "not run":
+        return [line]
+    return [line, f"  python tools/gpu_check.py --device {device.name} --cell {finding.name}", f"  {_run(device, cell)}"]
 
 
 def _run(device: Device, cell: Cell) -> str:
     """The same kernel by the command line, on data of its own."""
-    command = [
-        "iree-reduce-plugin",
-        "run",
-        "--device",
-        device.name,
-        "--shape",
-        "x".join([*map(str, cell.shape), cell.dtype]),
-        "--op",
-        cell.op,
-    ]
+    shape = "x".join([*map(str, cell.shape), cell.dtype])
+    command = ["iree-reduce-plugin", "run", "--device", device.name, "--shape", shape, "--op", cell.op]
     for option, value in (("--dtype", cell.out_dtype), ("--initial", cell.initial), ("--tuning", cell.tuning and json.dumps(cell.tuning))):
         if value is not None:
             command += [option, str(value)]
@@ -69,7 +59,7 @@ def _run(device: Device, cell: Cell) -> str:
 
 
 def _table(times: Sequence[Finding]) -> list[str]:
-    rows = [("sum of rows", "kernel min", "median", "GB/s", "copy min", "median", "GB/s", "kernel/copy", "result")]
+    rows: list[tuple[str, ...]] = [("sum of rows", "kernel min", "median", "GB/s", "copy min", "median", "GB/s", "kernel/copy", "result")]
     for found in times:
         if "kernel" not in found.figures:
             rows.append((found.name, *["-"] * 7, f"{found.state.upper()}: {found.detail}"))
