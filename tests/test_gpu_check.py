@@ -108,6 +108,15 @@ def test_a_wrong_result_that_was_timed_is_not_right():
     assert rows[1].endswith("HUNG: no answer")
 
 
+@needs_vulkan
+def test_a_timing_that_is_not_right_has_its_command(capsys):
+    code = 'print(\'{"name": "8x8xf32", "state": "failed", "detail": "no memory"}\')'
+    arguments = ["--device", "vulkan", "--cells", "0", "--shape", "8x8xf32"]
+    assert gpu_check.main(arguments, [sys.executable, "-c", code]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED: no memory\n" in out and "\nFAILED: iree-reduce-plugin run --device vulkan --shape 8x8xf32\n```" in out
+
+
 @pytest.mark.parametrize("software", [None, VULKAN] if SOFTWARE else [None])
 def test_without_a_gpu(software, monkeypatch, capsys):
     """Software is none unless it is named."""

@@ -31,6 +31,7 @@ def block(
                 lines += _cell(device, finding, cell)
     if times:
         lines += ["", *_table(times), *_NOTE.splitlines()]
+        lines += [f"{t.state.upper()}: iree-reduce-plugin run --device {device.name} --shape {t.name}" for t in times if t.state != "right"]
     return "\n".join(["```text", *(line.replace("```", "'''") for line in lines), "```"])
 
 
