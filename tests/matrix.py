@@ -18,6 +18,7 @@ import numpy as np
 from iree_reduce_plugin.element_types import ElementType
 from iree_reduce_plugin.layout import Layout
 from iree_reduce_plugin.problem import Problem
+from iree_reduce_plugin.reference import as_matrix
 
 COLUMNS = (
     2,
@@ -65,11 +66,13 @@ FACTORS: dict[str, Sequence[Any]] = {
     "lanes": (1, 4, 16, 32, 64),
     "elements": (1, 2, 3, 4, 8),
     "unroll": (1, 2, 3),
+    "memory": ("last", "first", "middle"),  # where K lies; in the middle, there are two rows outside it
+    "mapping": ("straight", "reversed"),
     "row_basis": ((1, 1, 1), (1, FILL, 1), (2, FILL, 1), (1, 1, 3), (2, FILL, 2)),  # subgroups, lanes, thread rows
     "data": DATA,
     "join": ((), ("initial",), ("dtype",), ("initial", "dtype")),
 }
-TUNING_FACTORS = ("lanes", "elements", "unroll", "row_basis")
+TUNING_FACTORS = ("lanes", "elements", "unroll", "mapping", "row_basis")
 
 
 @dataclass(frozen=True)
@@ -83,35 +86,38 @@ class Cell:
     data: str = "random"
     initial: int | None = None
     out_dtype: str | None = None
+    axis: int = -1
 
     @property
     def problem(self) -> Problem:
-        return Problem.of(self.shape, self.dtype, self.op, -1, False, self.out_dtype, self.initial)
+        return Problem.of(self.shape, self.dtype, self.op, self.axis, False, self.out_dtype, self.initial)
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
-        joined = [f"{name}={value}" for name, value in (("initial", self.initial), ("dtype", self.out_dtype)) if value is not None]
+        given = (("initial", self.initial), ("dtype", self.out_dtype), ("axis", None if self.axis == -1 else self.axis))
+        joined = [f"{name}={value}" for name, value in given if value is not None]
         lists = "default" if self.tuning is None else "-".join(f"{key[0]}{_flat(value)}" for key, value in self.tuning.items())
         return "-".join([self.op, f"{shape}x{self.dtype}", *joined, lists, self.data.replace(" ", "_")])
 
 
 def _flat(value: Any) -> str:
     counts = value[0] if isinstance(value[0], list) else value
-    return "x".join(map(str, counts))
+    turned = "r" if isinstance(value[0], list) and value[1] != sorted(value[1]) else ""
+    return "x".join(map(str, counts)) + turned
 
 
 def fits(chosen: Choice, subgroup_size: int, max_subgroups: int | None) -> bool:
     """Whether a choice of some of the factors can be part of a cell. max_subgroups: of a workgroup on a GPU; None on the CPU."""
     get = chosen.get
     rows, columns, lanes, subgroups, basis = get("rows"), get("columns"), get("lanes"), get("subgroups"), get("row_basis")
-    extents = 1 if rows in (None, ONE) else rows, columns or 0
+    extents = 1 if rows in (None, ONE) else rows, columns or 0, 2 if get("memory") == "middle" else 1
     if "dtype" in chosen and math.prod(extents) * ElementType(chosen["dtype"]).bytes > MAX_BYTES:
         return False
     if "dtype" in chosen and "data" in chosen and chosen["dtype"].startswith("i") and chosen["data"] in FLOAT_DATA:
         return False
     if "subgroups" in chosen and subgroups is None:
         return all(get(name) in (None, FACTORS[name][0]) for name in TUNING_FACTORS)
-    if rows == ONE and basis not in (None, (1, 1, 1)):
+    if rows == ONE and (basis not in (None, (1, 1, 1)) or get("memory") not in (None, "last") or get("mapping") not in (None, "straight")):
         return False
     if columns and subgroups and lanes and "elements" in chosen and columns > MAX_STEPS * subgroups * lanes * chosen["elements"]:
         return False
@@ -125,7 +131,8 @@ def cell(chosen: Choice, subgroup_size: int) -> Cell:
     """The cell of a full choice."""
     rows, columns = chosen["rows"], chosen["columns"]
     one = (columns,) if COLUMNS.index(columns) % 2 else (1, columns)
-    shape = one if rows == ONE else (rows, columns)
+    shapes = {"last": ((rows, columns), -1), "first": ((columns, rows), 0), "middle": ((2, columns, rows), 1)}
+    shape, axis = (one, -1) if rows == ONE else shapes[chosen["memory"]]
     join = chosen["join"]
     return Cell(
         shape,
@@ -135,6 +142,7 @@ def cell(chosen: Choice, subgroup_size: int) -> Cell:
         chosen["data"],
         3 if "initial" in join else None,
         OUT_DTYPE[chosen["dtype"]] if "dtype" in join else None,
+        axis,
     )
 
 
@@ -144,7 +152,15 @@ def _tuning(chosen: Choice, one: bool, subgroup_size: int) -> dict[str, Any]:
         return spelled(lanes, *sizes, unroll=chosen["unroll"])
     row_subgroups, row_lanes, thread_rows = chosen["row_basis"]
     row_lanes = max(1, subgroup_size // lanes) if row_lanes == FILL else 1
-    return spelled(lanes, *sizes, row_lanes, row_subgroups, thread_rows, chosen["unroll"])
+    tuning = spelled(lanes, *sizes, row_lanes, row_subgroups, thread_rows, chosen["unroll"])
+    if chosen["memory"] == "middle":  # one row of the outer ones a workgroup, the rest as for two loops
+        tuning = {
+            key: [[1, *value[0]], [0, 1, 2]] if key.endswith("basis") else [int(key in ("workgroup", "thread")), *value]
+            for key, value in tuning.items()
+        }
+    if chosen["mapping"] == "reversed":
+        tuning |= {key: [value[0][::-1], value[1][::-1]] for key, value in tuning.items() if key.endswith("basis")}
+    return tuning
 
 
 def spelled(
@@ -234,7 +250,9 @@ def make_data(problem: Problem, kind: str, layout: Layout | None, seed: int = 0)
         x = np.full(n, -np.inf, dtype)
     elif kind == "zeros":
         x = np.where(rng.random(n) < 0.5, 0.0, -0.0).astype(dtype)
-    return x.reshape(problem.shape)
+    kept = [n for a, n in enumerate(problem.shape) if a not in problem.axes]
+    reduced = [problem.shape[a] for a in problem.axes]
+    return np.ascontiguousarray(np.moveaxis(x.reshape(kept + reduced), range(-len(reduced), 0), problem.axes))
 
 
 def _random(problem: Problem, rng: np.random.Generator, info: Any) -> Any:
@@ -256,7 +274,7 @@ def near_numpy(result: Any, x: Any, problem: Problem, layout: Layout | None) -> 
     within 1 +- u, the same way. Rows whose partial results can overflow or vanish are left to the comparison with the reference.
     """
     with np.errstate(all="ignore"):
-        elements = x.reshape(problem.rows, problem.columns).astype(problem.loop_type.numpy).astype(problem.accumulator.numpy)
+        elements = as_matrix(x, problem).astype(problem.loop_type.numpy).astype(problem.accumulator.numpy)
         result, ufunc = np.asarray(result).reshape(problem.rows), problem.op.ufunc
         if not problem.accumulator.is_float or not problem.op.widens:
             expected = ufunc.reduce(elements, axis=1, dtype=elements.dtype)

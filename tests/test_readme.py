@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from iree_reduce_plugin.devices import list_devices
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+(VULKAN,) = (found for found in list_devices() if found.name == "vulkan")
 TINYGRAD = os.environ.get("IREE_REDUCE_TINYGRAD")
 
 
@@ -54,6 +57,15 @@ def test_what_is_refused(here, block):
 def test_the_emulator(here, block):
     done = run(block.replace("--tinygrad tinygrad", f"--tinygrad {TINYGRAD}"))
     assert done.returncode == 0 and "yes, bit for bit" in done.stdout, done.stderr
+
+
+@pytest.mark.skipif(VULKAN.device is None, reason=f"device vulkan: {VULKAN.reason}")
+@pytest.mark.parametrize("block", blocks("gpu"))
+def test_the_check_of_a_gpu(monkeypatch, block):
+    """A part of it, on whatever Vulkan device is here."""
+    monkeypatch.chdir(ROOT)
+    done = run(block.rstrip() + " --device vulkan --cells 2 --rounds 1 --shape 64xf32")
+    assert done.returncode == 0 and "2 cells right of 2" in done.stdout, done.stderr
 
 
 def test_python_examples(here, capsys):

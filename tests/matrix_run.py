@@ -1,0 +1,81 @@
+"""The cells of the matrix that a target gets, and one of them run on a device: for the tests, and for `tools/gpu_check.py`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import matrix
+from matrix import Cell, make_data, near_numpy, unsigned_zeros
+
+from iree_reduce_plugin.compare import same_bits
+from iree_reduce_plugin.devices import Device, find_device
+from iree_reduce_plugin.job import Job
+from iree_reduce_plugin.plan import Plan, build_plan, make_job
+from iree_reduce_plugin.reference import as_matrix, tree
+from iree_reduce_plugin.targets import find_target
+
+SEEDS = (
+    Cell((4096,), "f32", "sum", {"workgroup": [0], "reduction": [1024], "lane_basis": [[64], [0]], "subgroup_basis": [[4], [0]]}),
+    Cell(
+        (4, 4096),
+        "f32",
+        "sum",
+        {"workgroup": [4, 0], "reduction": [0, 256], "lane_basis": [[4, 16], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]},
+    ),
+)
+
+
+def limits(target: str) -> tuple[int, int | None]:
+    """The subgroup size that the cells are made for, and how many subgroups a workgroup has; on the CPU any number."""
+    found = find_target(target)
+    size = min(found.subgroup_sizes or (64,))
+    return size, (found.max_threads or 0) // size if found.is_gpu else None
+
+
+@functools.cache
+def cover(target: str) -> list[Cell]:
+    """Cells that have every possible pair of choices together; without what the target refuses by design."""
+    size, most = limits(target)
+    choices = matrix.pairwise(matrix.FACTORS, functools.partial(matrix.fits, subgroup_size=size, max_subgroups=most))
+    seeds = SEEDS if size == 64 else ()
+    cells = [*seeds, *(matrix.cell(choice, size) for choice in choices)]
+    return [cell for cell in cells if not (target.startswith("vulkan") and cell.op == "prod" and cell.initial is not None)]
+
+
+def small(target: str) -> Iterator[Cell]:
+    """Nothing to reduce, or nothing at all: one column, no column, no row, with and without what joins the result."""
+    dtypes = matrix.FACTORS["dtype"]
+    shapes = [(1,), (1, 1), *((rows, 1) for rows in matrix.MANY_ROWS), (0,), *((rows, 0) for rows in (0, 1, 5)), (0, 7), (0, 4096)]
+    for i, shape in enumerate(shapes):
+        for j, op in enumerate(matrix.FACTORS["op"]):
+            dtype, initial = dtypes[(i + j) % len(dtypes)], (None, 3)[(i + j) % 2]
+            if op in ("max", "min") and 0 in shape:
+                initial = 3  # without it NumPy refuses an empty maximum
+            yield Cell(shape, dtype, op, None, "random", initial, matrix.OUT_DTYPE[dtype] if (i + j) % 3 == 0 else None)
+
+
+def same_on_cpu(job: Job, source: str) -> Plan:
+    """The same problem and tuning, a default included, on the CPU."""
+    job, source = make_job(job.problem, job.tuning, find_target("cpu"))
+    return build_plan(job, source, find_device("cpu"))
+
+
+def trouble(device: Device, cell: Cell) -> str | None:
+    """What is wrong with the cell's result on the device, in a line; None where nothing is."""
+    problem = cell.problem
+    job, source = make_job(problem, cell.tuning, find_target(device.target))
+    plan = build_plan(job, source, device)
+    x = make_data(problem, cell.data, job.layout)
+    result = plan(x)
+    expected = tree(as_matrix(x, problem), problem, job.layout).reshape(problem.kept_shape)
+    on_cpu = expected if device.is_local else same_on_cpu(job, source)(x)
+    if device.name == "vulkan":  # drivers fold 0.0 + x to x, and choose between zeros as they like: llvmpipe does both
+        result, expected, on_cpu = unsigned_zeros(result), unsigned_zeros(expected), unsigned_zeros(on_cpu)
+    if not same_bits(result, expected):
+        return f"{job}: {result.ravel()[:4]} is not {expected.ravel()[:4]}"
+    if not same_bits(result, on_cpu):
+        return f"{job}: {result.ravel()[:4]} is not the CPU's {on_cpu.ravel()[:4]}"
+    if not (problem.is_empty or near_numpy(result, x, problem, job.layout)):
+        return f"{job}: {result.ravel()[:4]} is far from NumPy's"
+    return None
