@@ -102,7 +102,8 @@ def devices_command(options: Options) -> int:
             continue
         sizes = find_target(device.target).subgroup_sizes
         drivers = "/".join(dict.fromkeys(device.drivers))
-        rows.append((found.name, drivers, device.target, "/".join(map(str, sizes)) if sizes else "any", f"usable: {device.detail}"))
+        usable = f"usable{', in software, where it is named' if device.is_software else ''}: {device.detail}"
+        rows.append((found.name, drivers, device.target, "/".join(map(str, sizes)) if sizes else "any", usable))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     for row in rows:
         print("  ".join([*(cell.ljust(width) for cell, width in zip(row[:4], widths, strict=True)), row[4]]))

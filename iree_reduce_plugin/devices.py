@@ -146,9 +146,7 @@ def _vulkan_device(device: dict[str, Any], info: str) -> Device:
         raise RuntimeError(
             f"the device {device['name']} has subgroups of {size.group(1) if size else 'unknown'} lanes: none of the targets"
         )
-    software = _is_software(info)
-    detail = f"{device['name']}{', in software: taken only where it is named' if software else ''}"
-    return Device("vulkan", target, ("vulkan", "vulkan"), detail, device["device_id"], software)
+    return Device("vulkan", target, ("vulkan", "vulkan"), str(device["name"]), device["device_id"], _is_software(info))
 
 
 def _hip() -> Device:

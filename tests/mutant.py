@@ -5,54 +5,41 @@ from __future__ import annotations
 import pickle
 import sys
 
-from iree.compiler import ir
-
-from iree_reduce_plugin import backend, mlir, problem
-from iree_reduce_plugin.schedule import gpu_combine, gpu_lanes, start, transform_ops
+from iree_reduce_plugin import backend, problem
+from iree_reduce_plugin.schedule import arithmetic, gpu_kernel, gpu_lanes, held
 
 
 def barrier_removed():
-    create = transform_ops._create
-
-    def without(name, *arguments, **attributes):
-        if name == "transform.iree.map_nested_forall_to_gpu_threads":
-            attributes["sync_after_distribution"] = ir.BoolAttr.get(False)
-        return create(name, *arguments, **attributes)
-
-    transform_ops._create = without
+    gpu_kernel.gpu = type("Dialect", (), {"BarrierOp": staticmethod(lambda: None)})
 
 
 def lane_order_swapped():
     """The highest bit first: the same lanes, another tree."""
 
     def butterfly(the_problem, layout, value):
-        width = gpu_lanes._i32(layout.subgroup_size)
+        width = gpu_lanes.constant_i32(layout.subgroup_size)
         for bit in reversed(range(layout.columns.lanes.bit_length() - 1)):
-            other = gpu_lanes._shuffle(value, gpu_lanes._i32(1 << bit), width, the_problem.accumulator)
-            value = mlir.binary(the_problem.op.mlir(the_problem.accumulator), value, other)
+            mask = gpu_lanes.constant_i32(layout.columns.lane_stride << bit)
+            other = tuple(gpu_lanes._shuffle(one, mask, width, the_problem.accumulator) for one in value)
+            value = gpu_lanes.combine(the_problem, value, other)
         return value
 
     gpu_lanes._butterfly = butterfly
 
 
 def tail_not_masked():
-    gpu_combine._keep_past_end = lambda new, old, layout, thread: new
+    held.Held._is_before = staticmethod(lambda column, end: held.arith.CmpIOp(held.arith.CmpIPredicate.sge, column, held.index(0)).result)
 
 
 def only_one_subgroup_writes():
-    first_lane = gpu_combine._first_lane
-
-    def first_of_all(layout, thread):
-        from iree.compiler.dialects import arith
-
-        return arith.AndIOp(first_lane(layout, thread), arith.CmpIOp(arith.CmpIPredicate.eq, thread, mlir.index(0)).result).result
-
-    gpu_combine._first_lane = first_of_all
+    lines = gpu_kernel.GpuKernel._partial_lines
+    gpu_kernel.GpuKernel._partial_lines = lambda self, subgroup, lane: lines(
+        self, {name: gpu_kernel.index(0) if name == "K" else value for name, value in subgroup.items()}, lane
+    )
 
 
 def wrong_identity():
-    start._is_minus_zero = lambda the_problem: True
-    start.constant = lambda value, element: mlir.constant(1, element)
+    arithmetic.start = lambda the_problem, length: (arithmetic.splat(1, length, the_problem.accumulator),)
 
 
 def nothing():

@@ -137,7 +137,7 @@ def test_matrices_are_refused():
 
 
 def test_too_many_workgroups_are_refused():
-    with pytest.raises(TuningError, match="workgroups is above the 2147483647 of gfx942: use at least 257 rows"):
+    with pytest.raises(TuningError, match="workgroups along rows, above the 2147483647 of gfx942: use at least 257"):
         verify({"workgroup": [64, 0], "partial_reduction": [0, 2], "lane_basis": [[64, 1], [0, 1]]}, (1 << 39, 2), target="gfx942")
 
 

@@ -46,6 +46,10 @@ def test_accepted():
     assert verify(two(), (0, 4), axis=0) == Tuning.parse(SEED_2)
     verify(two(), (4, 64, 64), axis=(1, 2), target="gfx942")
     verify(one(), (64, 64), axis=None, target="gfx942")
+    verify(two(lane_basis=[[16, 4], [1, 0]], subgroup_basis=[[4, 1], [1, 0]]), (4, 4096), target="gfx942")
+    verify(two(), (4096, 4), axis=0, target="gfx942")
+    three = {"lane_basis": [[8, 2, 4], [1, 2, 0]], "subgroup_basis": [[2, 3, 1], [2, 0, 1]], "thread": [1, 2, 1]}
+    assert verify(three, (7, 100, 33), axis=1, target="gfx942").workgroup == (2, 16, 0)  # 1 x 2 x 1 and 2 x 4 x 2
 
 
 GFX942, IREE = {"target": "gfx942"}, {"target": "gfx942", "strategy": "iree"}
@@ -61,8 +65,6 @@ REFUSED = [  # tuning, shape, words; other arguments last
     (two(lane_basis=[[2, 16], [0, 1]]), F32_2, "2 x 16 = 32 lanes", "subgroup_size is 64"),
     (one(lane_basis=[[64], [1]]), F32_1, "lane_basis mapping", "index 1", "out of range"),
     (two(lane_basis=[[4, 16], [0, 0]]), F32_2, "lane_basis mapping", "index 0", "doubled"),
-    (two(lane_basis=[[16, 4], [1, 0]]), F32_2, "lane_basis mapping [1, 0]", "not supported yet", "use [0, 1]", "[4, 16]"),
-    (two(subgroup_basis=[[4, 1], [1, 0]]), F32_2, "subgroup_basis mapping [1, 0]", "not supported yet"),
     (one(reduction=[1000]), F32_1, "reduction 1000", "4 subgroups x 64 lanes = 256", "768 or 1024"),
     (one(reduction=None, partial_reduction=[1000]), F32_1, "partial_reduction 1000", "4 subgroups x 64 lanes = 256"),
     (one(reduction=[128]), F32_1, "reduction 128", "4 subgroups x 64 lanes = 256", "use 256"),
@@ -97,7 +99,7 @@ REFUSED = [  # tuning, shape, words; other arguments last
       "thread": [32, 1]}, (4096, 4096), "2048 rows x 16 subgroups x 4 bytes", "131072 bytes of shared memory", "65536 of gfx942", GFX942),
     (one(reduction=[1 << 20]), (1 << 20,), "1048576 f32 accumulators", str(MAX_CPU_ACCUMULATOR_BYTES), "at most 32768"),
     (one(reduction=[1 << 21], thread=[4]), (1 << 20,), "partial_reduction 2097152", "1048576", "cpu"),
-    (two(workgroup=[1 << 20, 0]), (1 << 20, 64), "thread", "262144 rows a lane", "65536"),
+    (two(workgroup=[1 << 20, 0]), (1 << 20, 64), "thread", "262144 along rows a lane", "65536"),
     (two(lane_basis=[[32, 2], [0, 1]], workgroup=[32, 0]), (32, 4096), "lane_basis [[32, 2], [0, 1]]",
      "2 lanes and 4 subgroups", "at least 4 lanes", IREE),
     (two(lane_basis=[[32, 2], [0, 1]], subgroup_basis=[[1, 3], [0, 1]], workgroup=[32, 0], reduction=[0, 96], workgroup_size=None),
@@ -124,8 +126,7 @@ def test_refused_in_one_line(tuning, shape, words, arguments):
 
 
 INPUTS = [  # arguments, words
-    ({"shape": (4, 4096), "axis": 0}, "axis 0 of a 4x4096 array", "not supported yet", "numpy.moveaxis(x, 0, -1)"),
-    ({"shape": (4, 8, 64), "axis": (0, 2)}, "axes (0, 2) of a 4x8x64 array", "not supported yet", "numpy.moveaxis(x, (0, 2), (-2, -1))"),
+    ({"shape": (4, 8, 64), "axis": (0, 2), **IREE}, "strategy 'iree'", "3 dimensions of memory", "reduced axes last"),
     ({"shape": (4096,), "strategy": "iree"}, "strategy 'iree'", "cpu", "gfx942"),
     ({"shape": (4096,), "strategy": "fast"}, "strategy 'fast'", "subgroup, iree, default"),
     ({"shape": (4096,), "target": "gfx943"}, "gfx943", "did you mean gfx9"),

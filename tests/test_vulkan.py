@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from iree_reduce_plugin import InputError, compile
+from iree_reduce_plugin import InputError, compile, reference
 from iree_reduce_plugin.compare import same_bits
 from iree_reduce_plugin.devices import list_devices
 from iree_reduce_plugin.targets import find_target
@@ -52,3 +52,27 @@ def test_a_product_joined_by_initial_is_refused():
     with pytest.raises(InputError, match=r"initial 3\.0: joining it to a product"):
         compile((4, 64), op="prod", initial=3, target="vulkan8")
     compile((4, 64), "i4", op="prod", initial=3, target="vulkan8")
+
+
+@pytest.mark.parametrize("subgroups", [6, 8, 9, 16])
+def test_many_subgroups_fold_in_ascending_order(subgroups):
+    """Their partials are read in vectors of at most four, and folded one by one all the same."""
+    size = find_target(VULKAN.device.target).subgroup_sizes[0]
+    tuning = {"lane_basis": [[size], [0]], "subgroup_basis": [[subgroups], [0]], "thread": [1]}
+    plan = compile((4000,), tuning=tuning, target=VULKAN.device.target)
+    for x in np.random.default_rng(0).standard_normal((20, 4000)).astype("f4"):
+        assert same_bits(plan(x), reference(x, tuning))
+
+
+@pytest.mark.skipif(VULKAN.device is not None and VULKAN.device.target != "vulkan8", reason="the subgroups here are not of 8 lanes")
+@pytest.mark.parametrize(
+    ("shape", "tuning"),
+    [
+        ((7, 2), {"lane_basis": [[8, 1], [0, 1]], "subgroup_basis": [[2, 1], [0, 1]], "thread": [3, 1]}),
+        ((1025, 64), {"lane_basis": [[8, 1], [0, 1]], "subgroup_basis": [[2, 3], [0, 1]], "thread": [5, 2]}),
+    ],
+    ids=["one column a step, several rows a lane", "several rows a thread to merge, and a tile that overlaps"],
+)
+def test_rows_side_by_side(shape, tuning):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    assert same_bits(compile(shape, tuning=tuning, target="vulkan8")(x), reference(x, tuning))

@@ -23,7 +23,8 @@ from iree.runtime.array_interop import map_dtype_to_element_type
 
 from iree_reduce_plugin.compare import same_bits
 from iree_reduce_plugin.compiler import DEFAULT_TIMEOUT, emit, telling_line
-from iree_reduce_plugin.devices import Device, OpenDevice, instance, open_driver
+from iree_reduce_plugin.devices import Device
+from iree_reduce_plugin.drivers import OpenDevice, instance, open_driver
 from iree_reduce_plugin.errors import CompileError
 from iree_reduce_plugin.job import Job
 from iree_reduce_plugin.plan import make_job
