@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,7 @@ class Emulation:
 
     @property
     def workgroups(self) -> int:
-        count: int = self.dispatch["workgroup_count"][0]
+        count = math.prod(self.dispatch["workgroup_count"])
         return count
 
     @property

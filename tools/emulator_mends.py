@@ -9,13 +9,16 @@ known commit differs from it or stops:
 - `ds_swizzle_b32` in bit-mask mode
 - loads and stores (`emulator_memory`): those of MUBUF that the emulator lacks, a check of their range, addresses that are not aligned
 - `buffer_gl0_inv` of RDNA3 ("RDNA3 Instruction Set Architecture"), which the emulator stops at; it has no caches, and nothing to do
+- which of two zeros is the larger: the guide writes `== +0.0` and `== -0.0` where it means the sign, too
 - reads of two addresses in shared memory: the emulator forms those of inactive lanes too, from registers that hold anything
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +38,7 @@ def mend() -> None:
     import test.mockgpu.amd.emu as emu  # type: ignore[import-not-found]
 
     _mend_dpp(emu)
+    _mend_zeros(emu)
     decode = emu._decode_at
     before = ctypes.create_string_buffer(REGISTERS * 64 * 4)
 
@@ -84,6 +88,30 @@ def _mend_dpp(emu: Any) -> None:
         return enabled.where(valid.where(value, invalid), fallback)
 
     emu._dpp16_ctrl, emu._load_dpp16_src0 = control, load
+
+
+def _mend_zeros(emu: Any) -> None:
+    zeros = re.compile(r"\(\((\S+) == ([+-])0\.0\) && \((\S+) == ([+-])0\.0\)\)")
+
+    def signed(found: re.Match[str]) -> str:
+        a, sign_a, b, sign_b = found.groups()
+        signs = (f"{'' if sign == '-' else '!'}sign({value})" for value, sign in ((a, sign_a), (b, sign_b)))
+        return f"(({a} == 0.0) && ({b} == 0.0) && {' && '.join(signs)})"
+
+    for op, text in emu.PCODE_CDNA.items():
+        emu.PCODE_CDNA[op] = zeros.sub(signed, text)
+
+
+def keep_subnormals(kept: bool) -> None:
+    """Whether the next run keeps subnormal numbers, as a kernel's descriptor asks; the emulator makes them zero otherwise."""
+    import test.mockgpu.amd.emu as emu
+
+    emu._MXCSRContext = contextlib.nullcontext if kept else _flushing(emu)
+
+
+@functools.cache
+def _flushing(emu: Any) -> Any:
+    return emu._MXCSRContext
 
 
 def _reading_before(run: Runner, buffers: list[int], before: Any, lanes: int) -> Runner:

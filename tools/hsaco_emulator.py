@@ -157,7 +157,7 @@ class CodeObject:
         descriptor = self._memory[at : at + 64]
         self.shared_memory_bytes, self.scratch_bytes, self._arguments = struct.unpack_from("<III", descriptor, 0)
         self._entry = at + struct.unpack_from("<q", descriptor, 16)[0]
-        (self._rsrc2,) = struct.unpack_from("<I", descriptor, 52)
+        self._rsrc1, self._rsrc2 = struct.unpack_from("<II", descriptor, 48)
         (self._properties,) = struct.unpack_from("<H", descriptor, 56)
 
     def run(self, target: str, workgroups: Sequence[int], threads: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> Run:
@@ -166,6 +166,7 @@ class CodeObject:
         The arrays lie between guards: what is read there spoils the result, and a write there raises MemoryError.
         """
         from emulator_instructions import counting
+        from emulator_mends import keep_subnormals
         from test.mockgpu.amd.emu import run_asm  # type: ignore[import-not-found]
 
         held = [_Guarded(array) for array in (*inputs, *outputs)]
@@ -177,6 +178,7 @@ class CodeObject:
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         sizes = (*workgroups, threads, 1, 1)
         registers = self._user_registers(address, rsrc2 >> 1 & 0x1F)
+        keep_subnormals(self._rsrc1 >> 16 & 0xF == 0xF)  # those of 32 bits, and the others
         with counting([h.addresses for h in held], self.shared_memory_bytes) as tally:
             try:
                 run_asm(base + self._entry, len(self._memory), *sizes, address, rsrc2, self.scratch_bytes, SETS[target][0], registers)

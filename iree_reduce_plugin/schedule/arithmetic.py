@@ -13,6 +13,7 @@ from iree.compiler.dialects import arith, vector
 
 from ..mlir import binary, cast, constant, splat
 from ..problem import Problem
+from ..targets import Target
 
 Values = tuple[ir.Value, ...]
 
@@ -32,20 +33,27 @@ def start(problem: Problem, length: int) -> Values:
     return (splat(problem.start, length, problem.accumulator),)
 
 
-def combine(problem: Problem, a: Values, b: Values) -> Values:
-    return tuple(binary(problem.op.mlir(problem.accumulator), left, right) for left, right in zip(a, b, strict=True))
+def combine(problem: Problem, target: Target, a: Values, b: Values) -> Values:
+    name = _exact(problem.op.mlir(problem.accumulator), target)
+    return tuple(binary(name, left, right) for left, right in zip(a, b, strict=True))
 
 
-def fold(problem: Problem, values: Sequence[Values]) -> Values:
+def _exact(name: str, target: Target) -> str:
+    """IREE lowers `maximumf` for ROCm and CUDA to an instruction that ignores NaN (ReplaceSlowMinMaxOps); LLVM's intrinsic does not."""
+    replaced = {"arith.maximumf": "llvm.intr.maximum", "arith.minimumf": "llvm.intr.minimum"}
+    return replaced.get(name, name) if target.backend in ("hip", "cuda") else name
+
+
+def fold(problem: Problem, target: Target, values: Sequence[Values]) -> Values:
     """Combines in ascending order."""
-    return functools.reduce(functools.partial(combine, problem), values)
+    return functools.reduce(functools.partial(combine, problem, target), values)
 
 
-def finish(problem: Problem, total: Values) -> ir.Value:
+def finish(problem: Problem, target: Target, total: Values) -> ir.Value:
     """Scalars: the accumulators' total -> the result, `initial` joined in the accumulator's type, rounded once."""
     (value,) = total
     if problem.epilogue_initial is not None:
-        value = binary(problem.op.mlir(problem.accumulator), constant(problem.epilogue_initial, problem.accumulator), value)
+        (value,) = combine(problem, target, (constant(problem.epilogue_initial, problem.accumulator),), total)
     return cast(value, problem.accumulator, problem.result)
 
 

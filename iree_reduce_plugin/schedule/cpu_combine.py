@@ -15,6 +15,7 @@ from iree.compiler.dialects import scf, vector
 from ..layout import Layout
 from ..mlir import index
 from ..problem import Problem
+from ..targets import Target
 from . import arithmetic
 from .arithmetic import Values
 
@@ -25,28 +26,28 @@ Reader = Callable[[ir.Value, int, int], Values]  # (base, offset, length) -> tha
 Combine = Callable[[Values, Values], Values]
 
 
-def combine_accumulators(problem: Problem, layout: Layout, reader: Reader) -> Values:
+def combine_accumulators(problem: Problem, target: Target, layout: Layout, reader: Reader) -> Values:
     """The total, as scalars. Few accumulators in straight code, many in a loop over the subgroups, which keeps the code short."""
     tile = layout.columns
     if tile.subgroups > 1 and tile.size > STRAIGHT:
-        return _loop_over_subgroups(problem, layout, reader)
-    return arithmetic.fold(problem, _partials(problem, layout, reader, index(0), tile.subgroups))
+        return _loop_over_subgroups(problem, target, layout, reader)
+    return arithmetic.fold(problem, target, _partials(problem, target, layout, reader, index(0), tile.subgroups))
 
 
-def _loop_over_subgroups(problem: Problem, layout: Layout, reader: Reader) -> Values:
+def _loop_over_subgroups(problem: Problem, target: Target, layout: Layout, reader: Reader) -> Values:
     """Folds the partials in ascending order, from the identity, which changes nothing."""
     stride = layout.columns.lanes * layout.columns.elements
     start = arithmetic.extract(arithmetic.identity(problem, 1), 0)
     loop = scf.ForOp(index(0), index(layout.columns.size), index(stride), list(start))
     with ir.InsertionPoint(loop.body):
-        (partial,) = _partials(problem, layout, reader, loop.induction_variable, 1)
-        scf.YieldOp(list(arithmetic.combine(problem, tuple(loop.inner_iter_args), partial)))
+        (partial,) = _partials(problem, target, layout, reader, loop.induction_variable, 1)
+        scf.YieldOp(list(arithmetic.combine(problem, target, tuple(loop.inner_iter_args), partial)))
     return tuple(loop.results)
 
 
-def _partials(problem: Problem, layout: Layout, reader: Reader, first: ir.Value, subgroups: int) -> list[Values]:
+def _partials(problem: Problem, target: Target, layout: Layout, reader: Reader, first: ir.Value, subgroups: int) -> list[Values]:
     """The partials of so many subgroups, whose accumulators begin at `first`."""
-    tile, combine = layout.columns, functools.partial(arithmetic.combine, problem)
+    tile, combine = layout.columns, functools.partial(arithmetic.combine, problem, target)
     lanes, blocks = subgroups * tile.lanes, []
     for lane in range(0, lanes, BLOCK_LANES):
         count = min(BLOCK_LANES, lanes - lane)

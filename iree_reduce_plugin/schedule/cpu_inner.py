@@ -34,7 +34,7 @@ class CpuInner:
         layout = job.layout
         if layout is None:
             raise ValueError("a schedule needs a tuning")
-        self.problem, self.layout = job.problem, layout
+        self.problem, self.target, self.layout = job.problem, job.target, layout
         self.size = layout.columns.size
         tile = layout.inner
         self.tile = min(tile.size, tile.extent)  # results of a workgroup
@@ -91,7 +91,7 @@ class CpuInner:
                 for step in range(steps):
                     column = apply(symbol(0) + symbol(1) + step * self.size, [at[K], place])
                     element = load(self.problem, x, {**at, K: column, INNER: inner}, count)
-                    values = arithmetic.combine(self.problem, values, arithmetic.prepare(self.problem, element))
+                    values = arithmetic.combine(self.problem, self.target, values, arithmetic.prepare(self.problem, element))
                 return self._put(old, place, first, values)
 
             return self._vectors(length, held, join)
@@ -111,7 +111,7 @@ class CpuInner:
 
         def finish(first: ir.Value, results: list[ir.Value], count: int) -> list[ir.Value]:
             total = self._get(accumulators, index(0), first, count)
-            scalars = [arithmetic.finish(self.problem, arithmetic.extract(total, i)) for i in range(count)]
+            scalars = [arithmetic.finish(self.problem, self.target, arithmetic.extract(total, i)) for i in range(count)]
             line = vector.FromElementsOp(ir.VectorType.get([count], scalars[0].type), scalars).result
             inner = apply(symbol(0) + symbol(1), [at[INNER], first])
             place = indices(self.problem.result_memory, {**at, INNER: inner})
@@ -128,7 +128,7 @@ class CpuInner:
 
             def join(first: ir.Value, old: list[ir.Value], length: int) -> list[ir.Value]:
                 pair = [self._get(old, where, first, length) for where in (place, other)]
-                return self._put(old, place, first, arithmetic.combine(self.problem, *pair))
+                return self._put(old, place, first, arithmetic.combine(self.problem, self.target, *pair))
 
             return self._vectors(length, held, join)
 

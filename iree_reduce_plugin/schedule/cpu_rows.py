@@ -33,14 +33,14 @@ class CpuRows:
         layout = job.layout
         if layout is None:
             raise ValueError("a schedule needs a tuning")
-        self.problem, self.layout = job.problem, layout
+        self.problem, self.target, self.layout = job.problem, job.target, layout
         self.size = layout.columns.size
         self.in_registers = self.size * layout.accumulator_bytes <= REGISTER_BYTES
 
     def write(self, x: ir.Value, at: Place, out: ir.Value) -> ir.Value:
         """Writes the result of the row into `out`."""
         reader = self._registers(x, at) if self.in_registers else self._memory(x, at)
-        total = arithmetic.finish(self.problem, combine_accumulators(self.problem, self.layout, reader))
+        total = arithmetic.finish(self.problem, self.target, combine_accumulators(self.problem, self.target, self.layout, reader))
         return tensor.InsertOp(total, out, indices(self.problem.result_memory, at)).result
 
     def _registers(self, x: ir.Value, at: Place) -> Reader:
@@ -103,7 +103,7 @@ class CpuRows:
         return [write(value, held, [first], in_bounds=True) for value, held in zip(values, accumulators, strict=True)]
 
     def _join(self, held: Values, x: ir.Value, at: Place, length: int) -> Values:
-        return arithmetic.combine(self.problem, held, arithmetic.prepare(self.problem, self._load(x, at, length)))
+        return arithmetic.combine(self.problem, self.target, held, arithmetic.prepare(self.problem, self._load(x, at, length)))
 
     def _load(self, x: ir.Value, at: Place, length: int) -> ir.Value:
         """A vector of that many columns, in pieces where K is several dimensions of memory."""

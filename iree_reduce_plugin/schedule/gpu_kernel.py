@@ -175,7 +175,9 @@ class GpuKernel:
                     for part in [read(partials, [*slot, index(first)], [length], self.problem.accumulator)]
                     for i in range(length)
                 ]
-                results = put([arithmetic.finish(self.problem, arithmetic.fold(self.problem, subgroups))], results, at)
+                results = put(
+                    [arithmetic.finish(self.problem, self.target, arithmetic.fold(self.problem, self.target, subgroups))], results, at
+                )
             loop.give(results)
         return result(loop)
 
@@ -195,7 +197,9 @@ class GpuKernel:
     def _write(self, out: ir.Value, totals: Totals, lines: list[Line]) -> ir.Value:
         for places, at in lines:
             values = [totals[place] for place in places]
-            out = put([v[0] for v in values] if self.layout.merges else [arithmetic.finish(self.problem, v) for v in values], out, at)
+            out = put(
+                [v[0] for v in values] if self.layout.merges else [arithmetic.finish(self.problem, self.target, v) for v in values], out, at
+            )
         return out
 
     def _first(self, tile: Tile, ids: list[ir.Value]) -> ir.Value:

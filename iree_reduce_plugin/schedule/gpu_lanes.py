@@ -5,18 +5,16 @@ Two ways to the same bits: a cluster reduction where its order is known to be th
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-
+import numpy as np
 from iree.compiler import ir
 from iree.compiler.dialects import arith, gpu, vector
 
 from ..element_types import ElementType
 from ..layout import Layout
-from ..mlir import constant_i32, index
+from ..mlir import binary, constant, constant_i32, element_type, index
 from ..problem import Problem
 from ..targets import Target
-from .arithmetic import Values, combine, select
+from .arithmetic import Values, combine
 
 # `gpu.subgroup_reduce` calls them otherwise than arith.
 _CLUSTER_NAMES = {"addf": "add", "addi": "add", "mulf": "mul", "muli": "mul"}
@@ -27,49 +25,72 @@ def combine_lanes(problem: Problem, layout: Layout, target: Target, value: Value
     if layout.columns.lanes == 1:
         return value
     if not target.ordered_clusters or layout.columns.lane_stride > 1:
-        return _butterfly(problem, layout, value)
-    if layout.subgroup_size > min(target.subgroup_sizes or ()):
-        return _cluster_in_wide_wave(problem, layout, value, lane)
-    return _cluster(problem, value, layout.columns.lanes)
+        return _butterfly(problem, target, layout, value)
+    (one,) = value
+    name, element = problem.op.mlir(problem.accumulator), problem.accumulator
+    key = _KEYS.get(name)
+    if key is not None:
+        one = _to_key(one, element, key)
+    wide = layout.subgroup_size > min(target.subgroup_sizes or ())
+    one = _cluster_in_wide_wave(key or name, layout, one, lane) if wide else _cluster(key or name, one, layout.columns.lanes)
+    return (one if key is None else _flip(one, element),)
 
 
-def _cluster(problem: Problem, value: Values, lanes: int) -> Values:
+# IREE lowers `maximumf` for ROCm to an instruction that ignores NaN (its ReplaceSlowMinMaxOps). Integers in the floats' order are exact:
+# -0 lies below +0, and a NaN is put beyond the infinity where it wins.
+_KEYS = {"arith.maximumf": "arith.maxsi", "arith.minimumf": "arith.minsi"}
+
+
+def _to_key(value: ir.Value, element: ElementType, name: str) -> ir.Value:
+    integer = ElementType(f"i{element.bits}")
+    limits = np.iinfo(integer.numpy)
+    key = _flip(arith.BitcastOp(element_type(integer), value).result, integer)
+    is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
+    return arith.SelectOp(is_nan, constant(limits.max if name == "arith.maxsi" else limits.min, integer), key).result
+
+
+def _flip(value: ir.Value, element: ElementType) -> ir.Value:
+    """The other bits of a negative number inverted: from a float's bits to its key, and back. Gives a value of `element`."""
+    integer = ElementType(f"i{element.bits}")
+    sign = arith.ShRSIOp(value, constant(element.bits - 1, integer)).result
+    mask = arith.AndIOp(sign, constant(np.iinfo(integer.numpy).max, integer)).result
+    flipped = arith.XOrIOp(value, mask).result
+    return flipped if element == integer else arith.BitcastOp(element_type(element), flipped).result
+
+
+def _cluster(name: str, value: ir.Value, lanes: int) -> ir.Value:
     """`gpu.subgroup_reduce`: on ROCm moves within the registers, without a trip through the crossbar."""
-    kind = problem.op.mlir(problem.accumulator).removeprefix("arith.")
+    kind = name.removeprefix("arith.")
     reduction = ir.Attribute.parse(f"#gpu<all_reduce_op<{_CLUSTER_NAMES.get(kind, kind)}>>")
-    return tuple(gpu.SubgroupReduceOp(one, reduction, cluster_size=lanes).result for one in value)
+    return gpu.SubgroupReduceOp(value, reduction, cluster_size=lanes).result
 
 
-def _cluster_in_wide_wave(problem: Problem, layout: Layout, value: Values, lane: ir.Value) -> Values:
+def _cluster_in_wide_wave(name: str, layout: Layout, value: ir.Value, lane: ir.Value) -> ir.Value:
     """Wave 64 where the hardware's own width is 32 (gfx11, gfx12): neither a cluster of 32 nor a shuffle crosses its halves rightly.
 
     IREE lowers a cluster of 32 as if it were the whole wave. So rows of 16 lanes combine by themselves, and their totals, read lane by
     lane, in the same order.
     """
     row = 16
-    total = _cluster(problem, value, min(layout.columns.lanes, row))
+    total = _cluster(name, value, min(layout.columns.lanes, row))
     if layout.columns.lanes <= row:
         return total
     mode = ir.Attribute.parse("#gpu<broadcast<specific_lane>>")
-    rows = [
-        tuple(gpu.SubgroupBroadcastOp(one, mode, lane=constant_i32(first)).result for one in total)
-        for first in range(0, layout.subgroup_size, row)
-    ]
-    together: Callable[[Values, Values], Values] = functools.partial(combine, problem)
-    lower, upper = together(*rows[:2]), together(*rows[2:])
+    rows = [gpu.SubgroupBroadcastOp(total, mode, lane=constant_i32(first)).result for first in range(0, layout.subgroup_size, row)]
+    lower, upper = binary(name, *rows[:2]), binary(name, *rows[2:])
     if layout.columns.lanes == layout.subgroup_size:
-        return together(lower, upper)
+        return binary(name, lower, upper)
     in_lower = arith.CmpIOp(arith.CmpIPredicate.ult, lane, index(2 * row)).result
-    return select(in_lower, lower, upper)
+    return arith.SelectOp(in_lower, lower, upper).result
 
 
-def _butterfly(problem: Problem, layout: Layout, value: Values) -> Values:
+def _butterfly(problem: Problem, target: Target, layout: Layout, value: Values) -> Values:
     """Each lane combines with the one whose place along the reduced loop differs in bit 0, then in bit 1, and so on."""
     width = constant_i32(layout.subgroup_size)
     for bit in range(layout.columns.lanes.bit_length() - 1):
         mask = constant_i32(layout.columns.lane_stride << bit)
         other = tuple(_shuffle(one, mask, width, problem.accumulator) for one in value)
-        value = combine(problem, value, other)
+        value = combine(problem, target, value, other)
     return value
 
 

@@ -38,7 +38,7 @@ class Held:
         layout = job.layout
         if layout is None:
             raise ValueError("a schedule needs a tuning")
-        self.problem, self.layout = job.problem, layout
+        self.problem, self.target, self.layout = job.problem, job.target, layout
         self.along_k = contiguous(job.problem) == K
         elements, most = layout.columns.elements, job.target.vector_elements
         if self.along_k:
@@ -82,7 +82,7 @@ class Held:
         ]
 
     def _combine(self, a: Values, b: Values) -> Values:
-        return arithmetic.combine(self.problem, a, b)
+        return arithmetic.combine(self.problem, self.target, a, b)
 
     def _at(self, first: dict[str, ir.Value], piece: Piece) -> dict[str, ir.Value]:
         moved = {ROWS: piece.row, INNER: piece.inner, K: piece.column}
@@ -121,4 +121,4 @@ class Held:
             for i in range(piece.length):
                 place = (piece.row, 0) if self.along_k else (piece.row, piece.inner + i)
                 scalars.setdefault(place, []).append(arithmetic.extract(value, i))
-        return {place: arithmetic.fold(self.problem, values) for place, values in scalars.items()}
+        return {place: arithmetic.fold(self.problem, self.target, values) for place, values in scalars.items()}
