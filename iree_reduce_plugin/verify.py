@@ -88,13 +88,6 @@ use strategy 'subgroup' or 'default', or target gfx942
         f"strategy 'iree' is for ROCm targets, and {target.name} is not one: use strategy 'subgroup' or 'default', or target gfx942",
         InputError,
     )
-    joined_product = problem.op.name == "prod" and problem.accumulator.is_float and problem.epilogue_initial is not None
-    check(
-        target.backend != "vulkan" or not joined_product or problem.columns == 1 or problem.is_empty,
-        f"initial {problem.initial}: joining it to a product of floats is not supported yet on {target.name}, as drivers may multiply in "
-        "another order (llvmpipe does); leave it out, and multiply the result",
-        InputError,
-    )
     check(
         strategy != "iree" or len(problem.memory) == len(problem.loops),
         f"strategy 'iree': the loops of {problem} are {len(problem.memory)} dimensions of memory, and a tuning for IREE's pipeline needs "

@@ -35,12 +35,11 @@ def limits(target: str) -> tuple[int, int | None]:
 
 @functools.cache
 def cover(target: str) -> list[Cell]:
-    """Cells that have every possible pair of choices together; without what the target refuses by design."""
+    """Cells that have every possible pair of choices together."""
     size, most = limits(target)
     choices = matrix.pairwise(matrix.FACTORS, functools.partial(matrix.fits, subgroup_size=size, max_subgroups=most))
     seeds = SEEDS if size == 64 else ()
-    cells = [*seeds, *(matrix.cell(choice, size) for choice in choices)]
-    return [cell for cell in cells if not (target.startswith("vulkan") and cell.op == "prod" and cell.initial is not None)]
+    return [*seeds, *(matrix.cell(choice, size) for choice in choices)]
 
 
 def small(target: str) -> Iterator[Cell]:

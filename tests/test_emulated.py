@@ -6,6 +6,7 @@ The emulator is tinygrad's, from a checkout of its sources that IREE_REDUCE_TINY
 from __future__ import annotations
 
 import functools
+import math
 import os
 import random
 import sys
@@ -76,6 +77,58 @@ def problems(target, size, count, seed):
         yield pytest.param(problem, tuning, id=name + ("" if problem.initial in (None, op == "prod") else f"-i{problem.initial}"))
 
 
+FORMS = {  # name -> (the loops of each axis, the reduced axes)
+    "columns": (("K", "inner"), 0),
+    "middle": (("rows", "K", "inner"), 1),
+    "apart": (("K", "rows", "K"), (0, 2)),
+    "apart, inner": (("K", "rows", "K", "inner"), (0, 2)),
+    "rows apart": (("rows", "K", "rows", "K"), (1, 3)),
+    "rows": (("rows", "K"), 1),
+}
+
+
+def layouts(target, size, count, seed):
+    """Random tunings of every form: lanes, subgroups and elements along each loop, in any order, whole and partial tiles."""
+    rng = random.Random(seed)
+    while count:
+        form = rng.choice(list(FORMS))
+        axes, reduced = FORMS[form]
+        loops = [name for name in ("rows", "inner", "K") if name in axes]
+        lanes = dict.fromkeys(loops, 1)
+        for _ in range(size.bit_length() - 1):
+            lanes[rng.choice(loops)] *= 2
+        subgroups = {name: rng.choice((1, 1, 2, 3, 4)) for name in loops}
+        elements = {name: rng.choice((1, 2, 3, 4, 5)) for name in loops}
+        extents = {}
+        for name in loops:
+            tile = lanes[name] * subgroups[name] * elements[name]
+            extents[name] = max(1, tile * rng.randint(0, 2) + rng.choice((0, rng.randrange(tile))))
+        shape = []
+        for axis, name in enumerate(axes):
+            parts = axes.count(name)
+            shape.append(extents[name] if parts == 1 else max(2, extents[name] // 3) if axis == axes.index(name) else 3)
+        if 1 in shape or min(shape) < 2 or math.prod(shape) > MAX_ELEMENTS or math.prod(subgroups.values()) > 16:
+            continue
+        orders = [rng.sample(range(len(loops)), len(loops)) for _ in range(2)]
+        tuning = {"thread": [elements[name] for name in loops]}
+        for basis, counts, mapping in (("lane_basis", lanes, orders[0]), ("subgroup_basis", subgroups, orders[1])):
+            digits = [0] * len(loops)
+            for name, digit in zip(loops, mapping, strict=True):
+                digits[digit] = counts[name]
+            tuning[basis] = [digits, mapping]
+        dtype = rng.choice(TYPES)
+        if target == "gfx1100" and dtype in ("f16", "bf16"):
+            continue
+        problem = Problem.of(tuple(shape), dtype, rng.choice(("sum", "sum", "max", "prod")), reduced, initial=rng.choice((None, None, 3)))
+        try:
+            emulated_job(problem, tuning, target)
+        except TuningError:
+            continue
+        count -= 1
+        spelled = "-".join("".join(map(str, tuning[key])).replace(" ", "") for key in ("thread", "lane_basis", "subgroup_basis"))
+        yield pytest.param(problem, tuning, id=f"{form}-{problem.op.name}-{'x'.join(map(str, shape))}x{dtype}-{spelled}")
+
+
 def check(problem, tuning, target):
     found = emulate(emulated_job(problem, tuning, target), random_data(problem))
     assert found.right, f"{problem} {tuning}: {found.result.ravel()[:4]} is not {found.expected.ravel()[:4]}"
@@ -99,7 +152,13 @@ def test_gfx942(problem, tuning):
 
 
 @emulated
-@pytest.mark.parametrize(("problem", "tuning"), [*problems("gfx1100", 32, 10, 2)])
+@pytest.mark.parametrize(("problem", "tuning"), [*layouts("gfx942", 64, 40, 4)])
+def test_layouts_on_gfx942(problem, tuning):
+    check(problem, tuning, "gfx942")
+
+
+@emulated
+@pytest.mark.parametrize(("problem", "tuning"), [*problems("gfx1100", 32, 10, 2), *layouts("gfx1100", 32, 10, 5)])
 def test_gfx1100_with_subgroups_of_32(problem, tuning):
     check(problem, tuning, "gfx1100")
 
@@ -111,7 +170,7 @@ def test_gfx1100_with_subgroups_of_32(problem, tuning):
     [
         pytest.param(target, *given.values, id=f"{target}-{given.id}")
         for target, size, count in (("gfx942", 64, 200), ("gfx90a", 64, 30), ("gfx1100", 32, 30))
-        for given in problems(target, size, count, 3)
+        for given in (*problems(target, size, count, 3), *layouts(target, size, count // 2, 6))
     ],
 )
 def test_more(target, problem, tuning):

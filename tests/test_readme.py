@@ -74,3 +74,10 @@ def test_python_examples(here, capsys):
         exec(compile(block, "README.md", "exec"), names)
     assert names["y"].tolist() == [4096.0] * 4
     assert "{'in_loop': 0, 'outside': 1}" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(VULKAN.device is None, reason=f"device vulkan: {VULKAN.reason}")
+@pytest.mark.parametrize("block", blocks("vulkan"))
+def test_vulkan(here, block):
+    done = run(block)
+    assert done.returncode == 0 and "equal to the reference bit for bit" in done.stdout, done.stderr

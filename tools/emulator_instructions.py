@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 REGISTERS = 256  # vector registers of a wave
+LITERAL = 255  # as an operand: the word after the instruction
 SCALARS, VECTORS = 0, 1  # the emulator's numbers for the two register files
 
 Found = tuple[Callable[..., Any], list[int], Any]  # what runs it, the numbers of the buffers that it is given, and the instruction
@@ -100,6 +101,34 @@ def swizzle(emu: Any, pc: int, arch: str) -> Found | None:
         wave.advance(8)
 
     return run, [SCALARS, VECTORS], decoded(emu, pc, arch)
+
+
+def permlanex16(emu: Any, pc: int, arch: str) -> Found | None:
+    """`v_permlanex16_b32` with a literal among its selects: lane i of a row of 16 reads the other row's lane that the selects name."""
+    first, second = words(pc)
+    (literal,) = struct.unpack("<I", ctypes.string_at(pc + 8, 4))
+    selects = second >> 9 & 0x1FF, second >> 18 & 0x1FF
+    if arch != "rdna3" or first >> 16 != 0xD65C or LITERAL not in selects:
+        return None
+    lanes = emu._wave_size(arch)
+    source, target = (second & 0xFF) * lanes, (first & 0xFF) * lanes
+
+    def run(scalars: Any, vectors: Any) -> None:
+        wave = Wave(emu, scalars.value, vectors.value, lanes)
+        low, high = (literal if select == LITERAL else _inline(wave, select) for select in selects)
+        old, chosen = wave.vectors[source : source + lanes], low | high << 32
+        for lane in wave.active:
+            wave.vectors[target + lane] = old[(lane & ~15 ^ 16) + (chosen >> 4 * (lane & 15) & 15)]
+        wave.advance(12)
+
+    return run, [SCALARS, VECTORS], decoded(emu, pc, arch)
+
+
+def _inline(wave: Wave, operand: int) -> int:
+    """A scalar register, or a small constant."""
+    if operand < 128:
+        return int(wave.scalars[operand])
+    return operand - 128 if operand <= 192 else (192 - operand) & 0xFFFFFFFF
 
 
 def vop3_dpp(emu: Any, pc: int, arch: str) -> Found | None:

@@ -4,10 +4,12 @@ What each instruction does is taken from AMD's "CDNA3 Instruction Set Architectu
 known commit differs from it or stops:
 
 - DPP `row_bcast:15` and `:31` broadcast the last lane of the row (of the half) before; the emulator takes the row's first lane
+- DPP `row_xmask` (RDNA3), which the emulator stops at
 - a DPP source is read as it stood before the instruction; the emulator writes a register lane by lane while it reads it
 - a DPP source of a VOP3 instruction (RDNA3), which the emulator reads as a constant
 - `ds_swizzle_b32` in bit-mask mode
 - loads and stores (`emulator_memory`): those of MUBUF that the emulator lacks, a check of their range, addresses that are not aligned
+- a literal among the operands of `v_permlanex16_b32` (RDNA3), which the emulator reads as 0
 - `buffer_gl0_inv` of RDNA3 ("RDNA3 Instruction Set Architecture"), which the emulator stops at; it has no caches, and nothing to do
 - which of two zeros is the larger: the guide writes `== +0.0` and `== -0.0` where it means the sign, too
 - reads of two addresses in shared memory: the emulator forms those of inactive lanes too, from registers that hold anything
@@ -23,9 +25,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from emulator_instructions import REGISTERS, SCALARS, VECTORS, Wave, invalidate, swizzle, tally, vop3_dpp
+from emulator_instructions import REGISTERS, SCALARS, VECTORS, Wave, invalidate, permlanex16, swizzle, tally, vop3_dpp
 from emulator_memory import global_access, mubuf, shared_access
 
+IDENTITY, ROW_XMASK = 0xE4, 0x160  # a quad_perm that moves nothing; RDNA3's exclusive or of the lane in its row
 ROW_BCAST_15, ROW_BCAST_31 = 0x142, 0x143  # values of the DPP control field
 ACCUMULATION = 5  # the emulator's number for the buffer of accumulation registers, which none of our kernels uses
 
@@ -43,7 +46,7 @@ def mend() -> None:
     before = ctypes.create_string_buffer(REGISTERS * 64 * 4)
 
     def decode_at(pc: int, arch: str) -> tuple[Any, Any]:
-        ours = (swizzle, shared_access, mubuf, global_access, vop3_dpp, invalidate)
+        ours = (swizzle, permlanex16, shared_access, mubuf, global_access, vop3_dpp, invalidate)
         found = next((found for known in ours if (found := known(emu, pc, arch))), None)
         if found is None:
             (program, compiled), inst = decode(pc, arch)
@@ -69,7 +72,10 @@ def _mend_dpp(emu: Any) -> None:
     constant, types_, plain = emu._c, emu.dtypes, emu._dpp16_ctrl
 
     def control(lane: Any, dpp: int, row_mask: int, bank_mask: int, lanes: int) -> tuple[Any, Any, Any]:
-        source, enabled, valid = plain(lane, dpp, row_mask, bank_mask, lanes)
+        moved = IDENTITY if dpp & ~15 == ROW_XMASK else dpp
+        source, enabled, valid = plain(lane, moved, row_mask, bank_mask, lanes)
+        if moved != dpp:
+            source = lane.cast(types_.int) ^ constant(dpp & 15, types_.int)
         if dpp in (ROW_BCAST_15, ROW_BCAST_31):
             group = 16 if dpp == ROW_BCAST_15 else 32
             at = lane.cast(types_.int)

@@ -53,8 +53,20 @@ def finish(problem: Problem, target: Target, total: Values) -> ir.Value:
     """Scalars: the accumulators' total -> the result, `initial` joined in the accumulator's type, rounded once."""
     (value,) = total
     if problem.epilogue_initial is not None:
-        (value,) = combine(problem, target, (constant(problem.epilogue_initial, problem.accumulator),), total)
+        initial = constant(problem.epilogue_initial, problem.accumulator)
+        if target.backend == "vulkan" and problem.op.name in _IN_PLACE and problem.accumulator.is_float:
+            value = _in_its_place(_IN_PLACE[problem.op.name], initial, value)
+        else:
+            (value,) = combine(problem, target, (initial,), total)
     return cast(value, problem.accumulator, problem.result)
+
+
+_IN_PLACE = {"sum": "spirv.FAdd", "prod": "spirv.FMul"}
+
+
+def _in_its_place(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The op with SPIR-V's NoContraction: without it drivers move known terms and factors to other places of a chain (llvmpipe does)."""
+    return ir.Operation.create(name, results=[a.type], operands=[a, b], attributes={"no_contraction": ir.UnitAttr.get()}).result
 
 
 def select(condition: ir.Value, a: Values, b: Values) -> Values:
