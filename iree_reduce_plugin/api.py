@@ -33,13 +33,16 @@ def reduce(
 ) -> Array:
     """Reduces the last axis (NumPy's default is all of them: `axis=None`), and returns a NumPy array.
 
-    x: anything that `numpy.asarray` takes, of type f32, f64, f16, bf16, i32 or i64, with at least one axis.
+    x: anything that `numpy.asarray` takes, of a float type of 16 bits or more or an 8-bit one of `ml_dtypes`, an integer type or bool, with
+    at least one axis.
     tuning: how the work is spread and in which order it is summed, in any form that `Tuning.parse` takes; None: a good one for the
     device and the shape. The same tuning gives the same bits on every device; but IREE's CPU drivers take subnormals for zeros.
-    op: `sum`, `prod`, `max` or `min`. axis, keepdims, dtype, initial: as NumPy's; `dtype="i4"` keeps the sum of an i32 array in 32 bits.
+    op: sum, prod, max, min, fmax, fmin, any, all, bitwise_and, bitwise_or, bitwise_xor,
+    count_nonzero, mean, sum_of_squares, l1, l2, log_sum. axis, keepdims, dtype, initial: as NumPy's; `dtype="i4"` keeps the sum of an i32
+    array in 32 bits; what `initial` joins of an l2 is the sum of squares, of a log_sum the sum.
     device: `hip`, `cpu`, `local-task` or `local-sync`; None: `$IREE_REDUCE_DEVICE`, else a GPU that is usable, else the CPU.
 
-    The result has NumPy's shape and type; sums of f16 and bf16 are accumulated in f32 and rounded once. The first call for a shape
+    The result has NumPy's shape and type; shorter floats are accumulated in f32 and rounded once. The first call for a shape
     compiles, unless the cache on disk has it; later ones run at once. Threads may call it together.
 
     Raises InputError, TuningError, AxisError or ValueError for what is wrong with the arguments, and nothing is compiled then;

@@ -17,6 +17,7 @@ from .compare import Comparison, compare
 from .devices import find_device, list_devices
 from .element_types import ElementType
 from .errors import InputError, check
+from .exactness import is_exact
 from .job import Job
 from .layout import Layout
 from .loops import ROWS
@@ -59,7 +60,7 @@ def compile_command(options: Options) -> int:
 def run_command(options: Options) -> int:
     device = find_device(options.device)
     x = None if options.input is None else _load(options.input)
-    shape, element = parse_shape(options.shape) if x is None else (x.shape, ElementType.of(x.dtype).name)
+    shape, element = parse_shape(options.shape) if x is None else (x.shape, ElementType.of(x.dtype))
     problem = _problem(options, shape, element)
     job, source = make_job(problem, options.tuning, find_target(device.target), options.strategy)
     _check_files(options.output)
@@ -81,7 +82,8 @@ def verify_command(options: Options) -> int:
     shape, element = parse_shape(options.shape)
     problem = _problem(options, shape, element)
     job, source = make_job(problem, options.tuning, find_target(options.target), options.strategy)
-    print(f"problem   {problem}; accumulated in {problem.accumulator.name}, result {problem.result.name}")
+    held, near = problem.accumulator.name, "the reference's bits" if is_exact(problem, job.target) else "near the reference"
+    print(f"problem   {problem}; accumulated in {held}, result {problem.result.name}, {near}")
     print(f"loops     {loop_names(problem)}")
     if job.tuning is None or job.layout is None:
         print(f"tuning    {source}")
@@ -114,7 +116,7 @@ def devices_command(options: Options) -> int:
 COMMANDS = {"compile": compile_command, "run": run_command, "verify": verify_command, "devices": devices_command}
 
 
-def _problem(options: Options, shape: tuple[int, ...], element: str) -> Problem:
+def _problem(options: Options, shape: tuple[int, ...], element: ElementType) -> Problem:
     return Problem.of(shape, element, options.op, options.axis, options.keepdims, options.dtype, options.initial)
 
 
@@ -150,21 +152,27 @@ def _save(result: Array, path: str) -> None:
 
 
 def _random(problem: Problem, seed: int) -> Array:
-    """Values near those a user has: normally distributed floats, integers within 100 of 0; near 1 for products."""
+    """Values near those a user has: normally distributed floats, integers within 100 of 0; near 1 for products, positive for logarithms."""
     random = np.random.default_rng(seed)
-    element = problem.input
-    product = problem.op.name == "prod"
+    element, op = problem.input, problem.op.name
+    if element.is_bool:
+        return random.random(problem.shape) < 0.5
     if not element.is_float:
-        return random.integers(-1 if product else -100, 2 if product else 101, problem.shape).astype(element.numpy)
+        low, high = (-1, 2) if op == "prod" else (-100, 101)
+        return random.integers(0 if element.is_unsigned or op == "log_sum" else low, high, problem.shape).astype(element.numpy)
     values = random.standard_normal(problem.shape, np.float32)
-    return (1 + values / 64 if product else values).astype(element.numpy)
+    chosen = 1 + values / 64 if op == "prod" else np.abs(values) if op == "log_sum" else values
+    return np.asarray(chosen.astype(element.numpy))
 
 
 def _verdict(found: Comparison) -> str:
     within = "within" if found.difference <= found.tolerance else "ABOVE"
     difference = f"largest difference from NumPy {found.difference:.3g} ({within} the {found.tolerance:.3g} that rounding allows), "
-    if found.equal is None:
+    if found.units is None:
         return f"{difference}no reference: IREE without a tuning sums in an order of its own"
+    if not found.exact and found.units:
+        near = "near" if found.right else "FAR from"
+        return f"{difference}{near} the reference: {found.units:.3g} units in the last place, of {found.allowed:.3g} allowed"
     return f"{difference}{'equal to' if found.equal else 'DIFFERENT from'} the reference bit for bit"
 
 

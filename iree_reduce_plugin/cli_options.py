@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from .compiler import DEFAULT_TIMEOUT, EMITS
 from .element_types import NAMES
 from .errors import InputError
-from .ops import OPS
+from .ops import COMPILED
 from .targets import TARGETS
 
 PROGRAM = "iree-reduce-plugin"
@@ -140,7 +140,7 @@ def _shape(place: Any, **options: Any) -> None:
 
 def _problem(place: Any) -> None:
     group = place.add_argument_group("the reduction")
-    group.add_argument("--op", default="sum", help=f"{', '.join(OPS)} (default: %(default)s)")
+    group.add_argument("--op", default="sum", help=f"{', '.join(COMPILED)} (default: %(default)s)")
     group.add_argument("--axis", type=_axis, default=-1, metavar="N[,N...]", help="axes to reduce, or all (default: -1, the last)")
     group.add_argument("--keepdims", action="store_true", help="keep the reduced axes, with extent 1")
     group.add_argument("--dtype", metavar="TYPE", help="type to accumulate and to return, as NumPy's dtype= (default: as NumPy)")

@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from iree.compiler import ir
 from iree.compiler.dialects import flow, func, linalg, tensor
 
+from .element_types import ElementType
+from .expressions import Value, Values
+from .expressions_mlir import MlirBackend, loaded, stored
 from .job import Job
 from .loops import K
-from .mlir import affine_map, binary, cast, constant, element_type, tensor_type
+from .mlir import affine_map, constant, element_type, tensor_type
 from .problem import Problem
 
-STAGE = "iree_reduce.stage"  # the marker's name; a schedule selects by it, and the stages of the schedule name their ops with it
-
+STAGE = "iree_reduce.stage"  # the marker's name; a schedule selects by it
 WORKGROUPS = "workgroups"  # the stage of the loop over workgroups
 
 Scalars = Sequence[ir.Value]
@@ -58,8 +60,10 @@ def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> ir.Value:
     filled = linalg.fill(start, outs=[empty])
 
     def combine(scalars: Scalars) -> ir.Value:
-        element = cast(cast(scalars[0], problem.input, problem.loop_type), problem.loop_type, problem.accumulator)
-        return binary(problem.op.mlir(problem.accumulator), scalars[1], element)
+        backend = MlirBackend(in_two=True)
+        held, x = Value(scalars[1], problem.accumulator, backend), _element(problem, scalars[0])
+        (total,) = problem.op.step((held,), Value(x.raw, x.element, backend))
+        return total.raw
 
     # The loops: the kept ones, then the reduced ones, each in the order of memory.
     kept = [i for i, d in enumerate(problem.memory) if d.loop != K]
@@ -71,7 +75,7 @@ def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> ir.Value:
 
 
 def _epilogue(problem: Problem, value: ir.Value, rows: list[int], reduced: bool) -> ir.Value:
-    """Joins `initial` in the accumulator's type, then rounds once to the result's type. Without a reduced loop it reads the input."""
+    """Joins `initial` to the total, finishes it, and rounds once to the result's type. Without a reduced loop it reads the input."""
     if reduced and not problem.has_epilogue:
         return value
     initial = problem.epilogue_initial if reduced else problem.initial
@@ -79,14 +83,25 @@ def _epilogue(problem: Problem, value: ir.Value, rows: list[int], reduced: bool)
     maps = [affine_map(len(rows), range(len(rows)))] * 2
 
     def finish(scalars: Scalars) -> ir.Value:
-        total = scalars[0]
-        if not reduced:
-            total = cast(cast(total, problem.input, problem.loop_type), problem.loop_type, problem.accumulator)
-        if initial is not None:
-            total = binary(problem.op.mlir(problem.accumulator), constant(initial, problem.accumulator), total)
-        return cast(total, problem.accumulator, problem.result)
+        backend, kind = MlirBackend(), problem.accumulator
+        joined = None if initial is None else problem.op.join(_constant(initial, problem.computed, backend))
+        if reduced:
+            totals: Values = (Value(scalars[0], kind, backend),)
+            totals = totals if joined is None else problem.op.combine(joined, totals)
+        else:
+            totals = problem.op.alone(_element(problem, scalars[0]), joined)
+        return stored(problem.op.finish(totals, problem.about).cast(problem.result))
 
     return _generic(value, empty, maps, ["parallel"] * len(rows), finish, "epilogue")
+
+
+def _element(problem: Problem, scalar: ir.Value) -> Value:
+    """What is read of the array, in the type that it is computed in."""
+    return loaded(scalar, problem.input).cast(problem.loop_type).cast(problem.computed)
+
+
+def _constant(value: object, element: ElementType, backend: MlirBackend) -> Value:
+    return Value(constant(value, element), element, backend)
 
 
 def _generic(

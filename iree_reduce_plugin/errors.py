@@ -20,6 +20,10 @@ class InputError(ReduceError, ValueError):
     """An array, shape, type, op or target name that can't be used, or that is not supported yet."""
 
 
+class InputTypeError(InputError, TypeError):
+    """An argument or a type that NumPy's own function refuses with a TypeError."""
+
+
 class TuningError(ReduceError, ValueError):
     """A tuning that can't be read, contradicts itself, or doesn't fit the problem or the target."""
 

@@ -7,7 +7,6 @@ Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Where exponents
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -90,6 +89,8 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 
 def _by_fractions(a: float, b: float, c: float) -> float:
+    from fractions import Fraction  # only here: an exception, and the import takes milliseconds
+
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         return 0.0

@@ -96,7 +96,7 @@ class Layout:
             workgroup_size=full.workgroup_size[0],  # type: ignore[index]
             lane_basis=lane_basis,
             subgroup_basis=full.subgroup_basis,  # type: ignore[arg-type]
-            accumulator_bytes=problem.accumulator.bytes,
+            accumulator_bytes=sum(element.bytes for element in problem.accumulators),
         )
 
     @functools.cached_property

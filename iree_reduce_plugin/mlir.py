@@ -1,4 +1,4 @@
-"""Short names for what the builders need of IREE's Python bindings: element types, constants, maps, arithmetic by op name.
+"""Short names for what the builders need of IREE's Python bindings: element types, constants, maps, reads and writes.
 
 Only the compiler's own process imports this module; everything here works in the current `ir.Context`.
 """
@@ -18,7 +18,8 @@ DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 def element_type(element: ElementType) -> ir.Type:
-    return ir.Type.parse(element.name)
+    """The type of its storage: integers have no sign; a bool and an 8-bit float (see `small_floats`) are bytes."""
+    return ir.Type.parse(element.name) if element.is_float and element.bits > 8 else ir.IntegerType.get_signless(element.bits)
 
 
 def tensor_type(shape: Sequence[int], element: ElementType) -> ir.Type:
@@ -32,9 +33,11 @@ def vector_type(shape: Sequence[int], element: ElementType) -> ir.Type:
 def scalar_attribute(value: Any, element: ElementType) -> ir.Attribute:
     """A typed attribute of exactly `value`, a NumPy scalar or a Python number."""
     if element.is_float:
-        bits = np.asarray(value, element.numpy).view(f"u{element.bytes}")
-        return ir.Attribute.parse(f"0x{int(bits):0{element.bits // 4}X} : {element.name}")  # exact, for infinities and -0 too
-    return ir.IntegerAttr.get(element_type(element), int(value))
+        value = np.asarray(value, element.numpy).view(f"u{element.bytes}")
+        if element.bits > 8:
+            return ir.Attribute.parse(f"0x{int(value):0{element.bits // 4}X} : {element.name}")  # exact, for infinities and -0 too
+    number = int(value)  # above the signed maximum, the negative one of the same bits
+    return ir.IntegerAttr.get(element_type(element), number - (1 << element.bits) if number >> (element.bits - 1) > 0 else number)
 
 
 def constant(value: Any, element: ElementType) -> ir.Value:
@@ -59,26 +62,6 @@ def index(value: int) -> ir.Value:
 def binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
     """`name` of two values of one type, e.g. `arith.addf`."""
     return ir.Operation.create(name, results=[a.type], operands=[a, b]).result
-
-
-def cast(value: ir.Value, source: ElementType, target: ElementType) -> ir.Value:
-    """A scalar or vector of `source` as `target`: exact where it widens, else rounded to nearest even (floats) or wrapped (integers)."""
-    if source == target:
-        return value
-    if {source.name, target.name} == {"f16", "bf16"}:  # neither holds the other: round from f32
-        wide = ElementType("f32")
-        return cast(cast(value, source, wide), wide, target)
-    widens = source.bits < target.bits
-    if not source.is_float and target.is_float:
-        name = "arith.sitofp"
-    elif source.is_float:
-        name = "arith.extf" if widens else "arith.truncf"
-    else:
-        name = "arith.extsi" if widens else "arith.trunci"
-    kind = element_type(target)
-    if isinstance(value.type, ir.VectorType):
-        kind = ir.VectorType.get(value.type.shape, kind)
-    return ir.Operation.create(name, results=[kind], operands=[value]).result
 
 
 def affine_map(dims: int, results: Sequence[int]) -> ir.AffineMap:

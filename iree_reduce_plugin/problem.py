@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from .element_types import NAMES, ElementType
-from .errors import InputError, check
+from .errors import InputError, InputTypeError, check
+from .expressions import Trace
+from .expressions_numpy import array_value
 from .loops import NAMES as LOOP_NAMES
 from .loops import Dimension, K, extent_of, in_memory
-from .ops import Op, find_op
+from .op import About, Op, kept
+from .ops import find_op
 
 Number = int | float
 
@@ -28,9 +31,9 @@ class Problem:
     """One reduction. Build it with `Problem.of`, which follows NumPy's rules for axes, types and `initial`.
 
     input: element type of the array
-    loop_type: the type each element is cast to first (NumPy's `dtype=`); accumulator: the type sums are kept in
-    result: the type of the output, into which the accumulator is rounded once
-    initial: joins the result once, last, in the accumulator's type; None: nothing joins
+    loop_type: the type each element is cast to first (NumPy's `dtype=`)
+    result: the type of the output, into which what the op finishes is rounded once
+    initial: joins the total once, last, before the op finishes it; None: nothing joins
     """
 
     op: Op
@@ -39,9 +42,9 @@ class Problem:
     keepdims: bool
     input: ElementType
     loop_type: ElementType
-    accumulator: ElementType
     result: ElementType
     initial: Number | None
+    ddof: int = 0
 
     @staticmethod
     def of(
@@ -52,6 +55,7 @@ class Problem:
         keepdims: bool = False,
         out_dtype: object = None,
         initial: Number | None = None,
+        ddof: int = 0,
     ) -> Problem:
         """The problem of `numpy.<op>(x, axis, out_dtype, keepdims=, initial=)` for an x of this shape and type.
 
@@ -68,28 +72,19 @@ class Problem:
         if not isinstance(keepdims, (bool, int, np.bool_)):
             raise TypeError(f"keepdims {keepdims!r} is not a boolean: use True or False")
         axes = _normalise_axes(axis, len(shape))
-        if out_dtype is not None:
-            loop_type = ElementType.of(out_dtype)
-            check(
-                not (element.is_float and not loop_type.is_float),
-                f"dtype {loop_type.name}: a {element.name} array is not accumulated in integers; cast the array first",
-                InputError,
-            )
-            check(
-                loop_type.name != "bf16" or element.name == "bf16",
-                f"dtype bf16: casting each element of a {element.name} array to bf16 first is not supported yet (IREE drops the rounding); "
-                'cast the array first, or use dtype="f4"',
-                InputError,
-            )
-        elif the_op.widens and not element.is_float:
-            loop_type = ElementType("i64")  # as NumPy: sum and prod of small integers are 64-bit
-        else:
-            loop_type = element
+        loop_type = loop_type_of(the_op, element, out_dtype)
+        check(
+            initial is None or the_op.takes_initial,
+            f"initial {initial!r}: {the_op.numpy} has none; leave it out, and join it to the result",
+            InputTypeError,
+        )
+        check(ddof == 0 or the_op.takes_ddof, f"ddof {ddof}: {the_op.numpy} has none; leave it out", InputTypeError)
         columns = math.prod(shape[a] for a in axes)
-        if columns == 0 and initial is None and the_op.default_initial is None and 0 not in _kept(shape, axes):
-            raise ValueError(f"zero-size array to reduction operation {the_op.ufunc.__name__} which has no identity")
-        start = the_op.default_initial if initial is None else _initial(initial, loop_type)
-        return Problem(the_op, tuple(shape), axes, bool(keepdims), element, loop_type, loop_type.accumulator, loop_type, start)
+        if columns == 0 and initial is None and the_op.empty == "error" and 0 not in _kept(shape, axes):
+            name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
+            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        start = the_op.default_initial(loop_type) if initial is None else _initial(initial, loop_type)
+        return Problem(the_op, tuple(shape), axes, bool(keepdims), element, loop_type, the_op.result(loop_type), start, ddof)
 
     @functools.cached_property
     def kept_shape(self) -> tuple[int, ...]:
@@ -137,56 +132,125 @@ class Problem:
         return self.rows == 0 or self.columns == 0
 
     @property
+    def computed(self) -> ElementType:
+        """The type that elements are computed in, before they are accumulated."""
+        return self.loop_type.accumulator
+
+    @functools.cached_property
+    def accumulators(self) -> tuple[ElementType, ...]:
+        return self.op.accumulators(self.computed)
+
+    @property
+    def accumulator(self) -> ElementType:
+        """The type of the accumulator, where the op has one; of the first of several."""
+        return self.accumulators[0]
+
+    @property
+    def about(self) -> About:
+        return About(self.columns, self.computed, self.ddof)
+
+    @property
+    def identity(self) -> Any:
+        """What changes nothing, as a NumPy scalar of the accumulator's type."""
+        return self.accumulator.numpy.type(self.op.identity(self.accumulators)[0])
+
+    @property
     def start(self) -> Any:
         """What the accumulators start from: the identity, or +0.0 for a sum that +0.0 joins.
 
         Sums that start from +0.0 equal sums from -0.0 joined by +0.0 at the end, bit for bit: the two differ in the sign of
         a zero total only, and a chain from +0.0 never reaches -0.0. So the default `initial` costs nothing.
         """
-        return self.accumulator.numpy.type(0) if self._absorbed else self.op.identity(self.accumulator)
+        return self.accumulator.numpy.type(0) if self._absorbed else self.identity
 
     @property
     def epilogue_initial(self) -> Number | None:
         """`initial` where it has to be joined after the tree: neither the identity nor absorbed by `start`; else None."""
         if self.initial is None or self._absorbed:
             return None
-        identity = self.op.identity(self.accumulator)
-        with np.errstate(over="ignore"):  # too large a number is infinite, as in NumPy
-            start = self.accumulator.numpy.type(self.initial)
-        return None if start.tobytes() == identity.tobytes() else self.initial
+        with np.errstate(over="ignore", invalid="ignore"):  # too large a number is infinite, as in NumPy
+            (start,) = self.op.join(array_value(self.initial, self.computed))
+        return None if start.raw.tobytes() == self.identity.tobytes() else self.initial
 
     @property
     def is_settled(self) -> bool:
         """Whether `initial` alone decides every result, which a compiler may notice: 0 in an integer product, the highest in a maximum."""
-        if self.initial is None or self.accumulator.is_float:
+        if self.initial is None or self.loop_type.is_float:
             return False
-        limits = np.iinfo(self.accumulator.numpy)
-        return self.initial == {"prod": 0, "max": limits.max, "min": limits.min}.get(self.op.name)
+        low, high = self.loop_type.limits
+        settling = {
+            "prod": 0, "max": high, "fmax": high, "min": low, "fmin": low,
+            "bitwise_and": 0, "bitwise_or": high if self.loop_type.is_unsigned or self.loop_type.is_bool else -1,
+        }  # fmt: skip
+        return self.initial == settling.get(self.op.name)
 
     @property
     def has_epilogue(self) -> bool:
-        """Whether each result passes through one more elementwise step: joining `initial`, rounding to the result's type."""
-        return self.epilogue_initial is not None or self.accumulator != self.result
+        """Whether each result passes through one more elementwise step: joining `initial`, finishing, rounding to the result's type."""
+        return self.epilogue_initial is not None or self.finishes or self.accumulator != self.result
+
+    @functools.cached_property
+    def finishes(self) -> bool:
+        """Whether the result is more than the accumulator."""
+        held = tuple(Trace.input("total", element) for element in self.accumulators)
+        return self.op.finish(held, self.about).raw is not held[0].raw
 
     @property
     def _absorbed(self) -> bool:
         plus_zero = self.initial == 0 and math.copysign(1.0, self.initial) > 0
-        return self.op.name == "sum" and self.accumulator.is_float and plus_zero
+        return self.op.adds and self.accumulator.is_float and plus_zero
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
         return f"{self.op.name} of {shape}x{self.input.name} over axes {self.axes}"
 
 
-def parse_shape(text: str) -> tuple[tuple[int, ...], str]:
-    """`4x4096xf32` -> `((4, 4096), "f32")`."""
-    match = re.fullmatch(r"((?:[0-9]+x)+)([a-z]+[0-9]+)", text.strip())
+def parse_shape(text: str) -> tuple[tuple[int, ...], ElementType]:
+    """`4x4096xf32` -> `((4, 4096), ElementType("f32"))`. The names are MLIR's only: NumPy's `i8` is 8 bytes, and here it is 8 bits."""
+    match = re.fullmatch(r"((?:[0-9]+x)+)([a-zA-Z]\w*)", text.strip())
     check(match is not None, f"shape {text!r}: write extents and a type joined by x, e.g. 4x4096xf32", InputError)
-    extents, element = match.groups()  # type: ignore[union-attr]
-    # Only MLIR's names: NumPy's `i8` is 8 bytes, and here it would be 8 bits.
-    yet = " yet" if element[0] in "iu" else ""
-    check(element in NAMES, f"shape {text!r}: type {element!r} is not supported{yet}: use one of {', '.join(NAMES)}", InputError)
+    extents, name = match.groups()  # type: ignore[union-attr]
+    element = ElementType.named(name)
+    if element is None:
+        raise InputError(f"shape {text!r}: type {name!r} is not supported: use one of {', '.join(NAMES)}")
     return tuple(int(n) for n in extents[:-1].split("x")), element
+
+
+def loop_type_of(op: Op, element: ElementType, given: object) -> ElementType:
+    """The type that elements are cast to first: `given` as NumPy's `dtype=`, or the op's own choice."""
+    remedy = "cast the array first, e.g. x.astype({!r})"
+    check(
+        op.takes_floats or not element.is_float,
+        f"op {op.name}: {element.name} has no bits to combine in NumPy; use an integer or bool array",
+        InputTypeError,
+    )
+    if given is None:
+        return op.loop_type(element)
+    check(op.takes_dtype, f"dtype {given!r}: {op.numpy} has none; leave it out", InputTypeError)
+    chosen = ElementType.of(given)
+    check(
+        op.takes_integers or chosen.is_float,
+        f"dtype {chosen.name}: {op.name} is not an integer; use a float, e.g. f64, and round the result",
+        InputError,
+    )
+    check(
+        not (element.is_float and not chosen.is_float),
+        f"dtype {chosen.name}: a {element.name} array is not accumulated in integers; cast the array first",
+        InputError,
+    )
+    check(
+        not (op.loop_type is not kept and chosen.is_bool),
+        f"dtype bool: {op.name} of truth values is not supported; use op any or all, or an integer type, e.g. i64",
+        InputError,
+    )
+    coarse = chosen.is_float and (chosen.bits < 16 or chosen.name == "bf16")
+    check(
+        not coarse or element == chosen,
+        f"dtype {chosen.name}: casting each element of a {element.name} array to {chosen.name} first is not supported yet (IREE drops the "
+        f'rounding); {remedy.format(chosen.numpy.name) if coarse else ""}, or use dtype="f4"',
+        InputError,
+    )
+    return chosen
 
 
 def _normalise_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
@@ -224,6 +288,6 @@ def _initial(initial: Number, loop_type: ElementType) -> Number:
         InputError,
     )
     if not loop_type.is_float:
-        limits = np.iinfo(loop_type.numpy)
-        check(limits.min <= value <= limits.max, f"initial {value} is outside {loop_type.name}: {limits.min} to {limits.max}", InputError)
+        low, high = loop_type.limits
+        check(low <= value <= high, f"initial {value} is outside {loop_type.name}: {low} to {high}", InputError)
     return value

@@ -5,18 +5,22 @@ For each row, with S subgroups, L lanes and E elements a lane along the reduced 
 1. step by step, each lane combines what it reads into E accumulators;
 2. it folds them in ascending order;
 3. the L lanes combine as a balanced binary tree over ascending lane bits;
-4. the partials of the S subgroups fold in ascending order; `initial` joins last; one rounding to the result's type.
+4. the partials of the S subgroups fold in ascending order; `initial` joins last; the op finishes; one rounding to the result's type.
+
+What an op computes is in `ops`, for the reference and for the devices alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .errors import check
+from .expressions import Value, Values
+from .expressions_numpy import array_value
 from .layout import Layout
+from .op import I64
 from .problem import Number, Problem
 from .tuning import Tuning
 
@@ -35,16 +39,18 @@ def reference(
     keepdims: bool = False,
     dtype: object = None,
     initial: Number | None = None,
+    ddof: int = 0,
 ) -> Array:
     """What `reduce` with this tuning returns on every device, computed by NumPy in the same order.
 
     x: any shape and supported type. Arguments and errors as `reduce`; the target's limits are not checked.
+    ddof: NumPy's, of var and std, which `reduce` does not have yet.
 
     >>> reference([1.0, 2.0, 3.0], {"partial_reduction": [64], "lane_basis": [[16], [0]]}).item()
     6.0
     """
     array = np.asarray(x)
-    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial)
+    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof)
     parsed = Tuning.parse(tuning)
     layout = None if problem.is_empty or problem.columns == 1 else Layout.of(problem, parsed)
     return tree(as_matrix(array, problem), problem, layout).reshape(problem.kept_shape)
@@ -57,51 +63,56 @@ def as_matrix(x: Array, problem: Problem) -> Array:
 
 def tree(matrix: Array, problem: Problem, layout: Layout | None) -> Array:
     """`[rows, K]` -> `[rows]`, in the order of `layout` (None where there is nothing to distribute: K is 0 or 1)."""
-    combine, accumulator = _combine(problem), problem.accumulator.numpy
     check(matrix.ndim == 2, f"tree takes a matrix, not {matrix.ndim} dimensions")
-    identity = problem.op.identity(problem.accumulator)
+    op = problem.op
     with np.errstate(all="ignore"):  # overflow and NaN are results here, as on every device
-        elements = matrix.astype(problem.loop_type.numpy).astype(accumulator)
-        if layout is None:
-            totals = np.full(len(matrix), identity) if problem.columns == 0 else elements[:, 0]
+        elements = _elements(matrix, problem)
+        joined = None if problem.initial is None else op.join(array_value(problem.initial, problem.computed))
+        if layout is None and problem.columns == 1:
+            totals = op.alone(_at(elements, np.s_[:, 0]), joined, array_value(0, I64))
         else:
-            totals = _tree(elements, identity, problem, layout)
-        if problem.initial is not None:
-            totals = combine(accumulator.type(problem.initial), totals)
-        return np.asarray(totals.astype(problem.result.numpy))
+            totals = _starts(problem, (len(matrix),)) if layout is None else _tree(elements, problem, layout)
+            totals = totals if joined is None else op.combine(joined, totals)
+        result = op.finish(totals, problem.about).cast(problem.result)
+        return np.asarray(np.broadcast_to(result.raw, len(matrix)))
 
 
-def _combine(problem: Problem) -> Callable[[Any, Any], Any]:
-    """The op on two arrays, as the devices do it: `numpy.maximum` gives either of +0 and -0, they the larger one, which is +0."""
-    ufunc = problem.op.ufunc
-    if problem.op.widens or not problem.accumulator.is_float:
-        return ufunc
-    negative = np.logical_and if problem.op.name == "max" else np.logical_or
-
-    def extreme(a: Array, b: Array) -> Array:
-        chosen = ufunc(a, b)
-        zero = np.copysign(chosen, np.where(negative(np.signbit(a), np.signbit(b)), -1, 1).astype(chosen.dtype))
-        picked: Array = np.where(chosen == 0, zero, chosen)
-        return picked
-
-    return extreme
+def _elements(matrix: Array, problem: Problem) -> Value:
+    return array_value(matrix, problem.input).cast(problem.loop_type).cast(problem.computed)
 
 
-def _tree(elements: Array, identity: Any, problem: Problem, layout: Layout) -> Array:
-    combine, rows = _combine(problem), len(elements)
-    tile = layout.columns
-    accumulators = np.full((rows, tile.size), identity)
+def _starts(problem: Problem, shape: tuple[int, ...]) -> Values:
+    values = zip(problem.op.identity(problem.accumulators), problem.accumulators, strict=True)
+    return tuple(array_value(np.full(shape, value, element.numpy), element) for value, element in values)
+
+
+def _at(value: Value, where: Any) -> Value:
+    return Value(value.raw[where], value.element, value.backend)
+
+
+def _tree(elements: Value, problem: Problem, layout: Layout) -> Values:
+    op, rows, tile = problem.op, len(elements.raw), layout.columns
+    accumulators = _starts(problem, (rows, tile.size))
     for first in range(0, tile.extent, tile.size):
-        step = elements[:, first : first + tile.size]
-        accumulators[:, : step.shape[1]] = combine(accumulators[:, : step.shape[1]], step)  # past K they stay as they are
-    held = accumulators.reshape(rows, tile.subgroups, tile.lanes, tile.elements)
-    lanes = held[..., 0]
+        step = _at(elements, np.s_[:, first : first + tile.size])
+        read = np.s_[:, : step.raw.shape[1]]
+        columns = array_value(np.arange(first, first + step.raw.shape[1]), I64)
+        new = op.step(tuple(_at(held, read) for held in accumulators), step, columns)
+        for held, changed in zip(accumulators, new, strict=True):
+            held.raw[read] = changed.raw  # past K they stay as they are
+
+    def each(values: Values, where: Any) -> Values:
+        return tuple(_at(value, where) for value in values)
+
+    shape = (rows, tile.subgroups, tile.lanes, tile.elements)
+    folded = tuple(Value(value.raw.reshape(shape), value.element, value.backend) for value in accumulators)
+    lanes = each(folded, np.s_[..., 0])
     for e in range(1, tile.elements):
-        lanes = combine(lanes, held[..., e])
-    while lanes.shape[-1] > 1:
-        lanes = combine(lanes[..., 0::2], lanes[..., 1::2])
-    subgroups = lanes[..., 0]
-    total = subgroups[:, 0]
+        lanes = op.combine(lanes, each(folded, np.s_[..., e]))
+    while lanes[0].raw.shape[-1] > 1:
+        lanes = op.combine(each(lanes, np.s_[..., 0::2]), each(lanes, np.s_[..., 1::2]))
+    subgroups = each(lanes, np.s_[..., 0])
+    total = each(subgroups, np.s_[:, 0])
     for s in range(1, tile.subgroups):
-        total = combine(total, subgroups[:, s])
-    return np.asarray(total)
+        total = op.combine(total, each(subgroups, np.s_[:, s]))
+    return total

@@ -7,6 +7,7 @@ from typing import Any
 
 from .assembly import Kernel
 from .errors import CompileError
+from .exactness import is_exact
 from .job import Job
 
 SCHEMA = 1
@@ -18,6 +19,7 @@ def build_report(job: Job, tuning_source: str, dispatches: Sequence[Facts]) -> d
     """The report as plain data for JSON; null (None) where a target has no such figure.
 
     tuning_source: where the tuning came from, e.g. `given` or `default`. dispatches: in execution order, as an Artifact holds them.
+    `exact` says whether the result is the reference's, bit for bit, or near it (see `exactness`).
     """
     return {
         "schema": SCHEMA,
@@ -25,6 +27,7 @@ def build_report(job: Job, tuning_source: str, dispatches: Sequence[Facts]) -> d
         "strategy": job.strategy,
         "tuning": None if job.tuning is None else job.tuning.to_dict(),
         "tuning_source": tuning_source,
+        "exact": is_exact(job.problem, job.target),
         "dispatches": [dict(d) for d in dispatches],
     }
 

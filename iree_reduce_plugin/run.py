@@ -28,14 +28,18 @@ STOCK_ALIGNMENT = 64  # bytes; what IREE's own CPU code assumes of its buffers
 _HOST = int(rt.MemoryType.HOST_LOCAL) | int(rt.MemoryType.DEVICE_VISIBLE)
 _LOCAL = int(rt.MemoryType.DEVICE_LOCAL)
 _USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING)
+# The types of the kernel's storage: MLIR's integers have no sign; a bool and an 8-bit float are bytes.
 _ELEMENTS = {
     "f32": rt.HalElementType.FLOAT_32,
     "f64": rt.HalElementType.FLOAT_64,
     "f16": rt.HalElementType.FLOAT_16,
     "bf16": rt.HalElementType.BFLOAT_16,
-    "i32": rt.HalElementType.INT_32,
-    "i64": rt.HalElementType.INT_64,
+    **dict.fromkeys(("bool", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2"), rt.HalElementType.INT_8),
+    **{f"{sign}{bits}": getattr(rt.HalElementType, f"INT_{bits}") for sign in ("i", "ui") for bits in (8, 16, 32, 64)},
 }
+
+
+_IN_BUFFERS = {f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64)}
 
 
 class Executable:
@@ -172,5 +176,5 @@ class _Staged:
 
 
 def _raw(element: ElementType) -> np.dtype[Any]:
-    """The type under which NumPy's buffers carry the element: bf16 has no code of its own there."""
-    return np.dtype(np.uint16) if element.name == "bf16" else element.numpy
+    """The type under which NumPy's buffers carry the element: a byte for bool, and those of `ml_dtypes` have no code of their own there."""
+    return element.numpy if element.numpy.name in _IN_BUFFERS else np.dtype(f"u{element.bytes}")

@@ -10,6 +10,7 @@ import math
 
 from .defaults import default_tuning, fitted
 from .errors import InputError, TuningError, check
+from .exactness import takes_logarithms
 from .job import STRATEGIES
 from .layout import Layout
 from .problem import Problem
@@ -88,10 +89,22 @@ use strategy 'subgroup' or 'default', or target gfx942
         f"strategy 'iree' is for ROCm targets, and {target.name} is not one: use strategy 'subgroup' or 'default', or target gfx942",
         InputError,
     )
+    held = problem.accumulators
+    check(
+        len(held) == 1,
+        f"op {problem.op.name} is not supported yet: it keeps {len(held)} accumulators ({', '.join(part.name for part in held)}), and the "
+        f"schedules carry one; use {problem.op.numpy}",
+        InputError,
+    )
     check(
         strategy != "iree" or len(problem.memory) == len(problem.loops),
         f"strategy 'iree': the loops of {problem} are {len(problem.memory)} dimensions of memory, and a tuning for IREE's pipeline needs "
         "one entry for each; use strategy 'subgroup', or pass a copy with the reduced axes last",
+        InputError,
+    )
+    check(
+        not (target.backend == "vulkan" and takes_logarithms(problem, "f64")) or problem.is_empty,
+        f'op {problem.op.name} in f64 is not supported on {target.name}: SPIR-V has no logarithm of f64; use dtype="f4", or target cpu',
         InputError,
     )
 

@@ -15,10 +15,11 @@ module attributes {transform.with_named_sequence} {
         %5 = affine.apply #map()[%arg1, %arg3]
         %6 = affine.apply #map1()[%arg3]
         %cst = arith.constant dense<0.000000e+00> : vector<4xf32>
-        %c0_2 = arith.constant 0 : index
+        %cst_2 = arith.constant dense<-0.000000e+00> : vector<4xf32>
+        %c0_3 = arith.constant 0 : index
         %c4 = arith.constant 4 : index
         %c1 = arith.constant 1 : index
-        %7 = scf.for %arg5 = %c0_2 to %c4 step %c1 iter_args(%arg6 = %cst) -> (vector<4xf32>) {
+        %7 = scf.for %arg5 = %c0_3 to %c4 step %c1 iter_args(%arg6 = %cst) -> (vector<4xf32>) {
           %18 = affine.apply #map1()[%arg5]
           %19 = affine.apply #map2()[%5, %18]
           %20 = ub.poison : f32
@@ -34,8 +35,8 @@ module attributes {transform.with_named_sequence} {
         %13 = arith.addf %12, %10 : f32
         %14 = arith.addf %13, %11 : f32
         %15 = gpu.subgroup_reduce add %14 cluster(size = 64) : (f32) -> f32
-        %c0_3 = arith.constant 0 : index
-        %16 = arith.cmpi eq, %arg3, %c0_3 : index
+        %c0_4 = arith.constant 0 : index
+        %16 = arith.cmpi eq, %arg3, %c0_4 : index
         %17 = scf.if %16 -> (tensor<4xf32>) {
           %18 = vector.from_elements %15 : vector<1xf32>
           %19 = vector.transfer_write %18, %extracted_slice_1[%arg1] {in_bounds = [true]} : vector<1xf32>, tensor<4xf32>

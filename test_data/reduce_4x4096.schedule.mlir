@@ -24,10 +24,11 @@ module attributes {transform.with_named_sequence} {
           %7 = affine.apply #map1()[%arg4, %arg7]
           %8 = affine.apply #map2()[%arg6, %arg7]
           %cst = arith.constant dense<0.000000e+00> : vector<4xf32>
-          %c0_4 = arith.constant 0 : index
+          %cst_4 = arith.constant dense<-0.000000e+00> : vector<4xf32>
+          %c0_5 = arith.constant 0 : index
           %c16 = arith.constant 16 : index
           %c1 = arith.constant 1 : index
-          %9 = scf.for %arg9 = %c0_4 to %c16 step %c1 iter_args(%arg10 = %cst) -> (vector<4xf32>) {
+          %9 = scf.for %arg9 = %c0_5 to %c16 step %c1 iter_args(%arg10 = %cst) -> (vector<4xf32>) {
             %21 = affine.apply #map3()[%arg9]
             %22 = affine.apply #map4()[%7, %21]
             %23 = ub.poison : f32
@@ -44,8 +45,8 @@ module attributes {transform.with_named_sequence} {
           %16 = arith.addf %15, %13 : f32
           %17 = gpu.subgroup_reduce add %16 cluster(size = 16) : (f32) -> f32
           %18 = affine.apply #map5()[%arg3, %arg6]
-          %c0_5 = arith.constant 0 : index
-          %19 = arith.cmpi eq, %arg7, %c0_5 : index
+          %c0_6 = arith.constant 0 : index
+          %19 = arith.cmpi eq, %arg7, %c0_6 : index
           %20 = scf.if %19 -> (tensor<4x4xf32>) {
             %21 = vector.from_elements %17 : vector<1xf32>
             %22 = vector.transfer_write %21, %extracted_slice_3[%18, %arg4] {in_bounds = [true]} : vector<1xf32>, tensor<4x4xf32>

@@ -11,37 +11,35 @@ from collections.abc import Sequence
 from iree.compiler import ir
 from iree.compiler.dialects import arith, vector
 
-from ..mlir import binary, cast, constant, splat
+from ..element_types import ElementType
+from ..expressions import Value
+from ..expressions_mlir import MlirBackend, loaded, stored
+from ..mlir import constant, splat
 from ..problem import Problem
 from ..targets import Target
 
 Values = tuple[ir.Value, ...]
 
 
-def prepare(problem: Problem, x: ir.Value) -> Values:
-    """The elements as read -> what joins the accumulators."""
-    return (cast(cast(x, problem.input, problem.loop_type), problem.loop_type, problem.accumulator),)
+def step(problem: Problem, target: Target, held: Values, x: ir.Value) -> Values:
+    """The accumulators with the elements as read."""
+    element = loaded(x, problem.input, target).cast(problem.loop_type).cast(problem.computed)
+    return _raw(problem.op.step(_values(problem, target, held), element))
 
 
 def identity(problem: Problem, length: int) -> Values:
-    """A vector of what changes nothing."""
-    return (splat(problem.op.identity(problem.accumulator), length, problem.accumulator),)
+    """Vectors of what changes nothing."""
+    parts = zip(problem.op.identity(problem.accumulators), problem.accumulators, strict=True)
+    return tuple(splat(element.numpy.type(value), length, element) for value, element in parts)
 
 
 def start(problem: Problem, length: int) -> Values:
-    """A vector of what the accumulators start from."""
-    return (splat(problem.start, length, problem.accumulator),)
+    """Vectors of what the accumulators start from."""
+    return (splat(problem.start, length, problem.accumulator), *identity(problem, length)[1:])
 
 
 def combine(problem: Problem, target: Target, a: Values, b: Values) -> Values:
-    name = _exact(problem.op.mlir(problem.accumulator), target)
-    return tuple(binary(name, left, right) for left, right in zip(a, b, strict=True))
-
-
-def _exact(name: str, target: Target) -> str:
-    """IREE lowers `maximumf` for ROCm and CUDA to an instruction that ignores NaN (ReplaceSlowMinMaxOps); LLVM's intrinsic does not."""
-    replaced = {"arith.maximumf": "llvm.intr.maximum", "arith.minimumf": "llvm.intr.minimum"}
-    return replaced.get(name, name) if target.backend in ("hip", "cuda") else name
+    return _raw(problem.op.combine(_values(problem, target, a), _values(problem, target, b)))
 
 
 def fold(problem: Problem, target: Target, values: Sequence[Values]) -> Values:
@@ -50,23 +48,25 @@ def fold(problem: Problem, target: Target, values: Sequence[Values]) -> Values:
 
 
 def finish(problem: Problem, target: Target, total: Values) -> ir.Value:
-    """Scalars: the accumulators' total -> the result, `initial` joined in the accumulator's type, rounded once."""
-    (value,) = total
+    """Scalars: the accumulators' total -> the result as memory holds it, `initial` joined, finished by the op, rounded once."""
+    values = _values(problem, target, total)
     if problem.epilogue_initial is not None:
-        initial = constant(problem.epilogue_initial, problem.accumulator)
-        if target.backend == "vulkan" and problem.op.name in _IN_PLACE and problem.accumulator.is_float:
-            value = _in_its_place(_IN_PLACE[problem.op.name], initial, value)
-        else:
-            (value,) = combine(problem, target, (initial,), total)
-    return cast(value, problem.accumulator, problem.result)
+        values = problem.op.combine(problem.op.join(_constant(problem.epilogue_initial, problem.computed, target)), values)
+    return stored(problem.op.finish(values, problem.about).cast(problem.result))
 
 
-_IN_PLACE = {"sum": "spirv.FAdd", "prod": "spirv.FMul"}
+def _values(problem: Problem, target: Target, raw: Values) -> tuple[Value, ...]:
+    backend = MlirBackend(target)
+    return tuple(Value(value, element, backend) for value, element in zip(raw, problem.accumulators, strict=True))
 
 
-def _in_its_place(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The op with SPIR-V's NoContraction: without it drivers move known terms and factors to other places of a chain (llvmpipe does)."""
-    return ir.Operation.create(name, results=[a.type], operands=[a, b], attributes={"no_contraction": ir.UnitAttr.get()}).result
+def _raw(values: tuple[Value, ...]) -> Values:
+    return tuple(value.raw for value in values)
+
+
+def _constant(value: object, element: ElementType, target: Target) -> Value:
+    """A constant whose sums and products stay where they are."""
+    return Value(constant(value, element), element, MlirBackend(target, in_place=True))
 
 
 def select(condition: ir.Value, a: Values, b: Values) -> Values:

@@ -91,7 +91,7 @@ class CpuInner:
                 for step in range(steps):
                     column = apply(symbol(0) + symbol(1) + step * self.size, [at[K], place])
                     element = load(self.problem, x, {**at, K: column, INNER: inner}, count)
-                    values = arithmetic.combine(self.problem, self.target, values, arithmetic.prepare(self.problem, element))
+                    values = arithmetic.step(self.problem, self.target, values, element)
                 return self._put(old, place, first, values)
 
             return self._vectors(length, held, join)

@@ -103,7 +103,7 @@ class CpuRows:
         return [write(value, held, [first], in_bounds=True) for value, held in zip(values, accumulators, strict=True)]
 
     def _join(self, held: Values, x: ir.Value, at: Place, length: int) -> Values:
-        return arithmetic.combine(self.problem, self.target, held, arithmetic.prepare(self.problem, self._load(x, at, length)))
+        return arithmetic.step(self.problem, self.target, held, self._load(x, at, length))
 
     def _load(self, x: ir.Value, at: Place, length: int) -> ir.Value:
         """A vector of that many columns, in pieces where K is several dimensions of memory."""

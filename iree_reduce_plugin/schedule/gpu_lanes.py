@@ -10,6 +10,7 @@ from iree.compiler import ir
 from iree.compiler.dialects import arith, gpu, vector
 
 from ..element_types import ElementType
+from ..expressions_mlir import combining_op
 from ..layout import Layout
 from ..mlir import binary, constant, constant_i32, element_type, index
 from ..problem import Problem
@@ -17,17 +18,18 @@ from ..targets import Target
 from .arithmetic import Values, combine
 
 # `gpu.subgroup_reduce` calls them otherwise than arith.
-_CLUSTER_NAMES = {"addf": "add", "addi": "add", "mulf": "mul", "muli": "mul"}
+_CLUSTER_NAMES = {"addf": "add", "addi": "add", "mulf": "mul", "muli": "mul", "andi": "and", "ori": "or", "xori": "xor"}
 
 
 def combine_lanes(problem: Problem, layout: Layout, target: Target, value: Values, lane: ir.Value) -> Values:
     """The combination of `value` over the lanes along the reduced loop; each of those lanes gets it. lane: the lane's id."""
     if layout.columns.lanes == 1:
         return value
-    if not target.ordered_clusters or layout.columns.lane_stride > 1:
+    name = combining_op(problem)
+    if name is None or not target.ordered_clusters or layout.columns.lane_stride > 1:
         return _butterfly(problem, target, layout, value)
     (one,) = value
-    name, element = problem.op.mlir(problem.accumulator), problem.accumulator
+    element = problem.accumulator
     key = _KEYS.get(name)
     if key is not None:
         one = _to_key(one, element, key)
@@ -89,7 +91,7 @@ def _butterfly(problem: Problem, target: Target, layout: Layout, value: Values) 
     width = constant_i32(layout.subgroup_size)
     for bit in range(layout.columns.lanes.bit_length() - 1):
         mask = constant_i32(layout.columns.lane_stride << bit)
-        other = tuple(_shuffle(one, mask, width, problem.accumulator) for one in value)
+        other = tuple(_shuffle(one, mask, width, element) for one, element in zip(value, problem.accumulators, strict=True))
         value = combine(problem, target, value, other)
     return value
 

@@ -71,18 +71,17 @@ class Held:
             column = apply(symbol(0) + (symbol(1) + step) * size, [first[K], number])
             read.append([self._load(x, {**first, K: column}, piece) for piece in self.pieces])
         for vectors in read:
-            accumulators = [self._combine(a, arithmetic.prepare(self.problem, x)) for a, x in zip(accumulators, vectors, strict=True)]
+            accumulators = [arithmetic.step(self.problem, self.target, a, x) for a, x in zip(accumulators, vectors, strict=True)]
         return accumulators
 
     def combine_last_step(self, accumulators: list[Values], x: ir.Value, first: dict[str, ir.Value]) -> list[Values]:
-        """Joins the partial step: what would be past K is read somewhere else, and does not count."""
+        """Joins the partial step: what would be past K is read somewhere else, and leaves the accumulators as they are."""
         column = apply(symbol(0) + self.layout.full_steps * self.layout.columns.size, [first[K]])
-        return [
-            self._combine(a, self._load_inside(x, {**first, K: column}, piece)) for a, piece in zip(accumulators, self.pieces, strict=True)
-        ]
-
-    def _combine(self, a: Values, b: Values) -> Values:
-        return arithmetic.combine(self.problem, self.target, a, b)
+        joined = []
+        for old, piece in zip(accumulators, self.pieces, strict=True):
+            inside, read = self._load_inside(x, {**first, K: column}, piece)
+            joined.append(arithmetic.select(inside, arithmetic.step(self.problem, self.target, old, read), old))
+        return joined
 
     def _at(self, first: dict[str, ir.Value], piece: Piece) -> dict[str, ir.Value]:
         moved = {ROWS: piece.row, INNER: piece.inner, K: piece.column}
@@ -94,7 +93,8 @@ class Held:
             return load(self.problem, x, at, piece.length)
         return load_each(self.problem, x, at, [apply(symbol(0) + i, [at[K]]) for i in range(piece.length)])
 
-    def _load_inside(self, x: ir.Value, first: dict[str, ir.Value], piece: Piece) -> Values:
+    def _load_inside(self, x: ir.Value, first: dict[str, ir.Value], piece: Piece) -> tuple[ir.Value, ir.Value]:
+        """(which elements are before K's end, the elements)"""
         at, columns = self._at(first, piece), self.problem.columns
         along = piece.length if self.along_k else 1
         if columns % along == 0 and reads_vectors(self.problem, piece.length):  # a vector is inside, or it is not
@@ -107,8 +107,7 @@ class Held:
             read = load_each(self.problem, x, at, [clamp(symbol(0), columns - 1, [place]) for place in places])
             each = [self._is_before(place, columns) for place in places]
             mask = vector.FromElementsOp(ir.VectorType.get([piece.length], each[0].type), each).result
-        prepared = arithmetic.prepare(self.problem, read)
-        return arithmetic.select(mask, prepared, arithmetic.identity(self.problem, piece.length))
+        return mask, read
 
     @staticmethod
     def _is_before(column: ir.Value, end: int) -> ir.Value:
