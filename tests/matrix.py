@@ -17,6 +17,7 @@ import numpy as np
 
 from iree_reduce_plugin.element_types import ElementType
 from iree_reduce_plugin.layout import Layout
+from iree_reduce_plugin.ops import OPS
 from iree_reduce_plugin.problem import Problem
 from iree_reduce_plugin.reference import as_matrix
 
@@ -51,7 +52,33 @@ ONE = "one"  # row: an array of one dimension and one of a single row, which are
 FILL = "fill"  # the lanes of a subgroup that are not along K lie along the rows
 FLOAT_DATA = ("nan first", "nan last", "nan in the tail", "infinities", "minus infinity", "zeros")
 DATA = ("random", "ones", "whole", "negative", "lowest", *FLOAT_DATA)
-OUT_DTYPE = {"f32": "f64", "f64": "f32", "f16": "f32", "bf16": "f32", "i32": "i32", "i64": "i32"}
+# What `dtype=` is where a cell has one; of ops whose result is a float, f32.
+OUT_DTYPE = {
+    **dict.fromkeys(("f64", "f16", "bf16", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2"), "f32"),
+    **dict.fromkeys(("i8", "i16", "i32", "i64", "bool"), "i32"),
+    **dict.fromkeys(("ui8", "ui16", "ui32", "ui64"), "ui32"),
+    "f32": "f64",
+}
+# Those that are much alike take turns in one place of a factor, so that the cover stays small.
+TYPES = {
+    "f32": ("f32",),
+    "f64": ("f64",),
+    "16-bit float": ("f16", "bf16"),
+    "8-bit float": ("f8E4M3FN", "f8E4M3FNUZ", "f8E5M2"),
+    "i32": ("i32", "ui32"),
+    "i64": ("i64", "ui64"),
+    "short integer": ("i8", "ui8", "i16", "ui16", "bool"),
+}
+KINDS = {
+    "sum": ("sum",),
+    "prod": ("prod",),
+    "max": ("max", "min"),
+    "fmax": ("fmax", "fmin"),
+    "any": ("any", "all", "count_nonzero"),
+    "bitwise": ("bitwise_and", "bitwise_or", "bitwise_xor"),
+    "squares": ("sum_of_squares", "l2"),
+    "magnitudes": ("l1", "mean", "log_sum"),
+}
 MAX_BYTES = 64 << 20
 MAX_STEPS = 40_000  # of the reference, a loop in Python
 
@@ -60,8 +87,8 @@ Choice = Mapping[str, Any]
 FACTORS: dict[str, Sequence[Any]] = {
     "columns": COLUMNS,
     "rows": (ONE, *MANY_ROWS),
-    "op": ("sum", "prod", "max", "min"),
-    "dtype": ("f32", "f64", "f16", "bf16", "i32", "i64"),
+    "op": tuple(KINDS),
+    "dtype": tuple(TYPES),
     "subgroups": (None, 1, 2, 3, 4, 5, 8),  # None: the default tuning
     "lanes": (1, 4, 16, 32, 64),
     "elements": (1, 2, 3, 4, 8),
@@ -90,7 +117,7 @@ class Cell:
 
     @property
     def problem(self) -> Problem:
-        return Problem.of(self.shape, self.dtype, self.op, self.axis, False, self.out_dtype, self.initial)
+        return Problem.of(self.shape, ElementType(self.dtype), self.op, self.axis, False, _named(self.out_dtype), self.initial)
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
@@ -98,6 +125,11 @@ class Cell:
         joined = [f"{name}={value}" for name, value in given if value is not None]
         lists = "default" if self.tuning is None else "-".join(f"{key[0]}{_flat(value)}" for key, value in self.tuning.items())
         return "-".join([self.op, f"{shape}x{self.dtype}", *joined, lists, self.data.replace(" ", "_")])
+
+
+def _named(dtype: str | None) -> ElementType | None:
+    """By MLIR's name: NumPy's `i8` is another type."""
+    return None if dtype is None else ElementType(dtype)
 
 
 def _flat(value: Any) -> str:
@@ -111,9 +143,15 @@ def fits(chosen: Choice, subgroup_size: int, max_subgroups: int | None) -> bool:
     get = chosen.get
     rows, columns, lanes, subgroups, basis = get("rows"), get("columns"), get("lanes"), get("subgroups"), get("row_basis")
     extents = 1 if rows in (None, ONE) else rows, columns or 0, 2 if get("memory") == "middle" else 1
-    if "dtype" in chosen and math.prod(extents) * ElementType(chosen["dtype"]).bytes > MAX_BYTES:
-        return False
-    if "dtype" in chosen and "data" in chosen and chosen["dtype"].startswith("i") and chosen["data"] in FLOAT_DATA:
+    if "dtype" in chosen:
+        element = ElementType(TYPES[chosen["dtype"]][0])
+        if math.prod(extents) * element.bytes > MAX_BYTES:
+            return False
+        if not element.is_float and get("data") in FLOAT_DATA:
+            return False
+        if element.is_float and get("op") == "bitwise":
+            return False
+    if get("op") == "bitwise" and get("data") in FLOAT_DATA:
         return False
     if "subgroups" in chosen and subgroups is None:
         return all(get(name) in (None, FACTORS[name][0]) for name in TUNING_FACTORS)
@@ -133,17 +171,26 @@ def cell(chosen: Choice, subgroup_size: int) -> Cell:
     one = (columns,) if COLUMNS.index(columns) % 2 else (1, columns)
     shapes = {"last": ((rows, columns), -1), "first": ((columns, rows), 0), "middle": ((2, columns, rows), 1)}
     shape, axis = (one, -1) if rows == ONE else shapes[chosen["memory"]]
-    join = chosen["join"]
+    join, turn = chosen["join"], COLUMNS.index(columns) + FACTORS["rows"].index(rows)
+    types, kinds = TYPES[chosen["dtype"]], KINDS[chosen["op"]]
+    dtype, op = types[turn % len(types)], kinds[(turn // len(types)) % len(kinds)]
     return Cell(
         shape,
-        chosen["dtype"],
-        chosen["op"],
+        dtype,
+        op,
         None if chosen["subgroups"] is None else _tuning(chosen, rows == ONE, subgroup_size),
         chosen["data"],
-        3 if "initial" in join else None,
-        OUT_DTYPE[chosen["dtype"]] if "dtype" in join else None,
+        *joins(op, dtype, "initial" in join, "dtype" in join),
         axis,
     )
+
+
+def joins(op: str, dtype: str, initial: bool, out_dtype: bool) -> tuple[int | None, str | None]:
+    """`initial` and `dtype=` of a cell, where the op takes them."""
+    takes, out = OPS[op], OUT_DTYPE[dtype]
+    if not takes.takes_integers and not ElementType(out).is_float:
+        out = "f32"
+    return (1 if dtype == "bool" else 3) if initial and takes.takes_initial else None, out if out_dtype and takes.takes_dtype else None
 
 
 def _tuning(chosen: Choice, one: bool, subgroup_size: int) -> dict[str, Any]:
@@ -227,16 +274,16 @@ def sampled(count: int, possible: Callable[[Choice], bool], seed: int) -> Iterat
 def make_data(problem: Problem, kind: str, layout: Layout | None, seed: int = 0) -> Any:
     """An array of the problem's shape; the kinds are those of DATA."""
     rng, dtype, n = np.random.default_rng(seed), problem.input.numpy, (problem.rows, problem.columns)
-    info = ml_dtypes.finfo(dtype) if problem.input.is_float else np.iinfo(dtype)
-    x = _random(problem, rng, info)
+    x = _random(problem, rng)
+    low = float(ml_dtypes.finfo(dtype).min) if problem.input.is_float else problem.input.limits[0]
     if kind == "ones":
         x = np.ones(n, dtype)
     elif kind == "whole":
-        x = rng.integers(-8, 9, n).astype(dtype)
+        x = rng.integers(max(low, -8), 9, n).astype(dtype)
     elif kind == "negative":
-        x = np.maximum(-1e6 * (1 + rng.random(n)), float(info.min)).astype(dtype)
+        x = np.maximum(-1e6 * (1 + rng.random(n)), low).astype(dtype)
     elif kind == "lowest":
-        x[:, ::3] = info.min
+        x[:, ::3] = low
     elif kind == "nan first":
         x[0, 0] = np.nan
     elif kind == "nan last":
@@ -247,7 +294,7 @@ def make_data(problem: Problem, kind: str, layout: Layout | None, seed: int = 0)
     elif kind == "infinities":
         x[0, -1], x[-1, 0], x[-1, -1] = np.inf, np.inf, -np.inf
     elif kind == "minus infinity":
-        x = np.full(n, -np.inf, dtype)
+        x = np.full(n, -np.inf).astype(dtype)
     elif kind == "zeros":
         x = np.where(rng.random(n) < 0.5, 0.0, -0.0).astype(dtype)
     kept = [n for a, n in enumerate(problem.shape) if a not in problem.axes]
@@ -255,13 +302,53 @@ def make_data(problem: Problem, kind: str, layout: Layout | None, seed: int = 0)
     return np.ascontiguousarray(np.moveaxis(x.reshape(kept + reduced), range(-len(reduced), 0), problem.axes))
 
 
-def _random(problem: Problem, rng: np.random.Generator, info: Any) -> Any:
-    """For products near 1, so that they neither overflow nor vanish; integers from the whole range."""
-    n, dtype = (problem.rows, problem.columns), problem.input.numpy
-    if not problem.input.is_float:
-        return rng.integers(info.min, info.max, n, dtype, endpoint=True)
-    values = rng.standard_normal(n, np.float64 if problem.input.bits == 64 else np.float32)
-    return (1 + values / math.sqrt(problem.columns) if problem.op.name == "prod" else values).astype(dtype)
+def _random(problem: Problem, rng: np.random.Generator) -> Any:
+    """For products near 1, so that they neither overflow nor vanish; for logarithms positive; integers from the whole range."""
+    n, element = (problem.rows, problem.columns), problem.input
+    if element.is_bool:
+        return rng.random(n) < 0.5
+    if not element.is_float:
+        return rng.integers(*element.limits, n, element.numpy, endpoint=True)
+    values = rng.standard_normal(n, np.float64 if element.bits == 64 else np.float32)
+    name = problem.op.name
+    chosen = 1 + values / math.sqrt(problem.columns) if name == "prod" else np.abs(values) if name == "log_sum" else values
+    if name == "prod" and element.bits < 32 and problem.columns > 4096:  # rounded, so many would drift: most are 1
+        chosen = np.where(rng.random(n) < 64 / problem.columns, 1 + values / 8, 1)
+    if name in ("fmax", "fmin"):
+        chosen[rng.random(n) < 0.2] = np.nan
+        chosen[:1] = np.nan
+    return chosen.astype(element.numpy)
+
+
+# NumPy's own, for those that round nothing; what is added up, for those that do; and what becomes of the sum, with its error's bound.
+EXACT = {
+    "max": np.maximum.reduce,
+    "min": np.minimum.reduce,
+    "fmax": np.fmax.reduce,
+    "fmin": np.fmin.reduce,
+    "any": np.any,
+    "all": np.all,
+    "bitwise_and": np.bitwise_and.reduce,
+    "bitwise_or": np.bitwise_or.reduce,
+    "bitwise_xor": np.bitwise_xor.reduce,
+    "count_nonzero": np.count_nonzero,
+}
+ADDED = {"sum_of_squares": np.square, "l2": np.square, "l1": np.abs}
+
+
+def _finished(problem: Problem, total: Any, bound: Any) -> tuple[Any, Any]:
+    """The result and its bound: of a mean by division, of a root and a logarithm by how steep they are (and 4 units of the function)."""
+    name = problem.op.name
+    unit = float(np.finfo(problem.accumulator.numpy).eps)
+    if name == "mean":
+        return total / problem.columns, bound / problem.columns + 4 * unit * np.abs(total / problem.columns)
+    if name == "l2":
+        root = np.sqrt(total)
+        return root, np.where(bound < total, bound / root, np.sqrt(bound + total)) + 4 * unit * root
+    if name == "log_sum":
+        share = bound / np.abs(total)
+        return np.log(total), np.where(share < 0.5, 2 * share, np.inf) + 4 * unit * np.abs(np.log(total)) + unit
+    return total, bound
 
 
 def near_numpy(result: Any, x: Any, problem: Problem, layout: Layout | None) -> bool:
@@ -273,36 +360,47 @@ def near_numpy(result: Any, x: Any, problem: Problem, layout: Layout | None) -> 
     rounding to the result's type, and what NumPy's own sum, in a wider type and pairwise, may be off. A float product: K factors
     within 1 +- u, the same way. Rows whose partial results can overflow or vanish are left to the comparison with the reference.
     """
+    name = problem.op.name
     with np.errstate(all="ignore"):
-        elements = as_matrix(x, problem).astype(problem.loop_type.numpy).astype(problem.accumulator.numpy)
-        result, ufunc = np.asarray(result).reshape(problem.rows), problem.op.ufunc
-        if not problem.accumulator.is_float or not problem.op.widens:
-            expected = ufunc.reduce(elements, axis=1, dtype=elements.dtype)
+        elements = as_matrix(x, problem).astype(problem.loop_type.numpy).astype(problem.computed.numpy)
+        result = np.asarray(result).reshape(problem.rows)
+        if name in EXACT or not problem.accumulator.is_float:
+            if name in EXACT:
+                expected = EXACT[name](elements, axis=1)
+            else:
+                ufunc = np.multiply if name == "prod" else np.add
+                expected = ufunc.reduce(ADDED.get(name, np.asarray)(elements), axis=1, dtype=elements.dtype)
             if problem.initial is not None:
-                expected = ufunc(expected, elements.dtype.type(problem.initial))
+                joining = {"prod": np.multiply, "sum": np.add}.get(name) or getattr(EXACT.get(name), "__self__", np.add)
+                expected = joining(expected, elements.dtype.type(problem.initial))
+            expected = expected.astype(problem.result.numpy)
             return bool(((result == expected) | ((result != result) & (expected != expected))).all())
         wide = elements.astype(np.float64 if elements.dtype.itemsize < 8 else np.longdouble)
+        wide = ADDED.get(name, np.asarray)(wide)
         if problem.initial is not None:
             wide = np.concatenate([np.full((len(wide), 1), problem.initial, wide.dtype), wide], axis=1)
-        expected = ufunc.reduce(wide, axis=1)
         limits, rounded = np.finfo(elements.dtype), ml_dtypes.finfo(problem.result.numpy)
         unit = float(limits.eps) / 2
-        if problem.op.name == "sum":
+        if name == "prod":
+            expected = np.multiply.reduce(wide, axis=1)
+            size = np.abs(np.log2(np.abs(np.where(wide == 0, 1, wide)))).sum(axis=1)
+            safe, bound = size < -math.log2(float(limits.smallest_normal)) / 2, (problem.columns + 1) * unit * np.abs(expected)
+        else:
             magnitude = np.abs(wide).sum(axis=1)
             height = (
                 layout.steps + layout.columns.elements + math.log2(layout.columns.lanes) + layout.columns.subgroups + 1 if layout else 1
             )
-            safe, bound = magnitude < float(limits.max) / 2, (height + 1) * unit * magnitude
-        else:
-            size = np.abs(np.log2(np.abs(np.where(wide == 0, 1, wide)))).sum(axis=1)
-            safe, bound = size < -math.log2(float(limits.smallest_normal)) / 2, (problem.columns + 1) * unit * np.abs(expected)
+            safe, bound = magnitude < float(limits.max) / 2, (height + 2) * unit * magnitude
+            expected, bound = _finished(problem, np.add.reduce(wide, axis=1), bound)
         bound = 1.01 * bound + float(rounded.eps) / 2 * np.abs(expected) + float(rounded.smallest_subnormal)
         found = result.astype(wide.dtype)
         close = np.abs(found - expected) <= bound
-        overflowed = np.isinf(found) & (np.sign(found) == np.sign(expected)) & (np.abs(expected) + bound >= float(rounded.max))
+        large = np.abs(expected) + bound >= float(rounded.max)
+        overflowed = large & (np.isinf(found) & (np.sign(found) == np.sign(expected)))
+        overflowed |= large & np.isnan(found) & (problem.result.name in ("f8E4M3FN", "f8E4M3FNUZ"))  # they have no infinity
         unsafe = np.isfinite(wide).all(axis=1) & ~safe
         same = (found == expected) | (np.isnan(found) & np.isnan(expected))
-        mixed = ~np.isfinite(wide).all(axis=1) & (problem.op.name == "prod")  # inf times a partial product that has vanished is NaN
+        mixed = ~np.isfinite(wide).all(axis=1) & (name == "prod")  # inf times a partial product that has vanished is NaN
         return bool((close | overflowed | unsafe | same | mixed).all())
 
 

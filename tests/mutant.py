@@ -16,12 +16,12 @@ def barrier_removed():
 def lane_order_swapped():
     """The highest bit first: the same lanes, another tree."""
 
-    def butterfly(the_problem, layout, value):
+    def butterfly(the_problem, target, layout, value):
         width = gpu_lanes.constant_i32(layout.subgroup_size)
         for bit in reversed(range(layout.columns.lanes.bit_length() - 1)):
             mask = gpu_lanes.constant_i32(layout.columns.lane_stride << bit)
             other = tuple(gpu_lanes._shuffle(one, mask, width, the_problem.accumulator) for one in value)
-            value = gpu_lanes.combine(the_problem, value, other)
+            value = gpu_lanes.combine(the_problem, target, value, other)
         return value
 
     gpu_lanes._butterfly = butterfly

@@ -259,12 +259,12 @@ def test_ways_to_give_a_shape(no_compiler):
         ((4, -1), {}, "at least 0"),
         ((), {}, "0-d"),
         ("4x4xf32", {"dtype": "f8"}, "contradicts the f32"),
-        ("4x4xi8", {}, "'i8' is not supported yet"),
+        ("4x4xi4", {}, "'i4' is not supported"),
         ((4, 4), {"timeout": 0}, "timeout 0"),
         ((4, 4), {"timeout": "1"}, "timeout '1'"),
         ((4, 4), {"strategy": "fast"}, "subgroup, iree, default"),
         ((4, 4), {"target": "gfx1"}, "gfx1100"),
-        ((4, 4), {"op": "mean"}, "sum, prod"),
+        ((4, 4), {"op": "median"}, "sum, prod"),
     ],
 )
 def test_what_compile_refuses(shape, options, words, no_compiler):

@@ -82,7 +82,7 @@ def test_compile_to_a_file_and_a_report(capsys, tmp_path):
     assert fine(capsys, *GFX, "-o", "sum.vmfb", "--report", "report.json") == ""
     assert (tmp_path / "sum.vmfb").read_bytes() == compile("4x4096xf32", None, SEED, target="gfx942").vmfb
     report = json.loads((tmp_path / "report.json").read_text())
-    assert set(report) == {"schema", "target", "strategy", "tuning", "tuning_source", "dispatches"}
+    assert set(report) == {"schema", "target", "strategy", "tuning", "tuning_source", "exact", "dispatches"}
     assert (report["schema"], report["target"], report["strategy"], report["tuning_source"]) == (1, "gfx942", "subgroup", "given")
     (entry,) = report["dispatches"]
     assert set(entry) == FIGURES
@@ -174,7 +174,7 @@ def test_run_seeds(capsys, tmp_path):
 
 
 def test_run_ends_with_1_where_the_result_is_wrong(capsys, monkeypatch):
-    monkeypatch.setattr(cli_commands, "compare", lambda *_: Comparison(0.5, 0.1, False))
+    monkeypatch.setattr(cli_commands, "compare", lambda *_: Comparison(0.5, 0.1, 1.0))
     assert cli.main(["run", "--shape", "5x33xf32"]) == 1
     assert "0.5 (ABOVE the 0.1 that rounding allows), DIFFERENT from the reference" in capsys.readouterr().out
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from iree_reduce_plugin.errors import TuningError
+from iree_reduce_plugin.element_types import NAMES, ElementType
+from iree_reduce_plugin.errors import InputError, TuningError
+from iree_reduce_plugin.ops import COMPILED
 from iree_reduce_plugin.problem import Problem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -24,7 +26,8 @@ from hsaco_emulator import ENVIRONMENT, EmulatorMissing, open_emulator
 
 SEED_1 = {"workgroup": [0], "reduction": [1024], "lane_basis": [[64], [0]], "subgroup_basis": [[4], [0]]}
 SEED_2 = {"workgroup": [4, 0], "reduction": [0, 256], "lane_basis": [[4, 16], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]}
-TYPES = ("f32", "f64", "f16", "bf16", "i32", "i64")
+TYPES = ("f32", "f32", "f64", "f64", "f16", "bf16", "i32", "i64", *NAMES)
+KINDS = ("sum", "max", "prod", *COMPILED)
 MAX_ELEMENTS = 40_000  # a second or two of emulation
 
 
@@ -64,13 +67,13 @@ def problems(target, size, count, seed):
             "subgroup_basis": [[subgroups], [0]] if one else [[row_subgroups, subgroups], [0, 1]],
         }
         dtype = rng.choice(TYPES)
-        if target == "gfx1100" and dtype in ("f16", "bf16") and elements & (elements - 1):
+        element, op, initial = ElementType(dtype), rng.choice(KINDS), rng.choice((None, None, 1))
+        if target == "gfx1100" and element.bits == 16 and elements & (elements - 1):
             continue  # without buffer instructions LLVM can't select code for the 16-bit tails of these
-        op = rng.choice(("sum", "sum", "sum", "max", "min", "prod"))
-        problem = Problem.of((columns,) if one else (rows, columns), dtype, op, initial=rng.choice((None, None, 3)))
         try:
+            problem = Problem.of((columns,) if one else (rows, columns), element, op, initial=initial)
             emulated_job(problem, tuning, target)
-        except TuningError:  # more accumulators than registers
+        except (InputError, TuningError):  # bits of floats, the initial value of a mean; more accumulators than registers
             continue
         count -= 1
         name = f"{op}-{rows}x{columns}x{dtype}-R{row_subgroups}.{row_lanes}.{thread_rows}-S{subgroups}-L{lanes}-E{elements}-B{unroll}"
@@ -117,9 +120,11 @@ def layouts(target, size, count, seed):
                 digits[digit] = counts[name]
             tuning[basis] = [digits, mapping]
         dtype = rng.choice(TYPES)
-        if target == "gfx1100" and dtype in ("f16", "bf16"):
+        element = ElementType(dtype)
+        if target == "gfx1100" and element.bits == 16:
             continue
-        problem = Problem.of(tuple(shape), dtype, rng.choice(("sum", "sum", "max", "prod")), reduced, initial=rng.choice((None, None, 3)))
+        op = rng.choice(("sum", "max", "prod", "sum_of_squares", "fmin"))
+        problem = Problem.of(tuple(shape), element, op, reduced, initial=rng.choice((None, None, 1)))
         try:
             emulated_job(problem, tuning, target)
         except TuningError:

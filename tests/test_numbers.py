@@ -111,3 +111,16 @@ def test_subnormal_numbers(device, op, dtype):
         assert result == 0
     else:
         assert same_bits(result, expected)
+
+
+@everywhere
+@pytest.mark.parametrize("op", ["fmax", "fmin"])
+@pytest.mark.parametrize("kind", ["nan but one", "nan", "zeros", "subnormal"])
+def test_what_ignores_nan(device, op, kind):
+    """By integers of the floats' order, so that neither a driver's choice between zeros nor a processor's flushing plays a part."""
+    x = filled({"zeros": -0.0, "subnormal": 1e-40}.get(kind, np.nan), "f32")
+    if kind in ("nan but one", "zeros"):
+        x[150] = 0.0
+    result, expected = results(device, x, op)
+    assert np.isnan(expected) == (kind == "nan") and same_bits(result, expected)
+    assert kind != "zeros" or is_negative(expected) == (op == "fmin")

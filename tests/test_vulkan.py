@@ -77,7 +77,7 @@ def test_eight_threads_at_once(target):
         assert len(results) == 25 and all(same_bits(result, expected) for result in results)
 
 
-@pytest.mark.parametrize("op", ["sum", "prod"])
+@pytest.mark.parametrize("op", ["sum", "prod", "l1"])
 @pytest.mark.parametrize("subgroups", [1, 3])
 def test_initial_joins_last(op, subgroups):
     """llvmpipe would move the constant to another place of the chain, and results would differ in their last bit."""

@@ -53,7 +53,13 @@ def _run(device: Device, cell: Cell) -> str:
     """The same kernel by the command line, on data of its own."""
     shape = "x".join([*map(str, cell.shape), cell.dtype])
     command = ["iree-reduce-plugin", "run", "--device", device.name, "--shape", shape, "--op", cell.op]
-    for option, value in (("--dtype", cell.out_dtype), ("--initial", cell.initial), ("--tuning", cell.tuning and json.dumps(cell.tuning))):
+    given = (
+        ("--axis", None if cell.axis == -1 else cell.axis),
+        ("--dtype", cell.out_dtype),
+        ("--initial", cell.initial),
+        ("--tuning", cell.tuning and json.dumps(cell.tuning)),
+    )
+    for option, value in given:
         if value is not None:
             command += [option, str(value)]
     return shlex.join(command)
