@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from iree.compiler import ir
-from iree.compiler.dialects import flow, func, linalg, tensor
+from iree.compiler.dialects import affine, arith, flow, func, linalg, tensor
 
 from .element_types import ElementType
 from .expressions import Value, Values
@@ -17,6 +17,7 @@ from .expressions_mlir import MlirBackend, loaded, stored
 from .job import Job
 from .loops import K
 from .mlir import affine_map, constant, element_type, tensor_type
+from .op import I64
 from .problem import Problem
 
 STAGE = "iree_reduce.stage"  # the marker's name; a schedule selects by it
@@ -36,9 +37,9 @@ def build_dispatch(job: Job) -> ir.Module:
         @func.FuncOp.from_py_func(source, name="reduce")
         def reduce(x: ir.Value) -> ir.Value:
             if problem.columns == 1:
-                return _epilogue(problem, x, rows, reduced=False)
+                return _epilogue(problem, [x], rows, reduced=False)
             if not problem.has_epilogue:
-                return _reduction(problem, x, rows)
+                return _reduction(problem, x, rows)[problem.taken or 0]
             if job.strategy == "default":
                 return _epilogue(problem, _reduction(problem, x, rows), rows, reduced=True)
             # IREE would put the epilogue of a 1-D reduction into a dispatch of its own.
@@ -54,45 +55,61 @@ def build_dispatch(job: Job) -> ir.Module:
     return module
 
 
-def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> ir.Value:
-    start = constant(problem.start, problem.accumulator)
-    empty = tensor.EmptyOp(rows, element_type(problem.accumulator)).result
-    filled = linalg.fill(start, outs=[empty])
+def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> list[ir.Value]:
+    """The accumulators of each result."""
+    starts = [problem.start, *problem.op.identity(problem.accumulators)[1:]]
+    filled = [
+        linalg.fill(constant(value, element), outs=[tensor.EmptyOp(rows, element_type(element)).result])
+        for value, element in zip(starts, problem.accumulators, strict=True)
+    ]
 
-    def combine(scalars: Scalars) -> ir.Value:
+    def combine(scalars: Scalars) -> list[ir.Value]:
         backend = MlirBackend(in_two=True)
-        held, x = Value(scalars[1], problem.accumulator, backend), _element(problem, scalars[0])
-        (total,) = problem.op.step((held,), Value(x.raw, x.element, backend))
-        return total.raw
+        held = tuple(Value(scalar, element, backend) for scalar, element in zip(scalars[1:], problem.accumulators, strict=True))
+        x = Value(_element(problem, scalars[0]).raw, problem.computed, backend)
+        column = Value(_column(problem), I64, backend) if problem.op.takes_index else None
+        return [total.raw for total in problem.op.step(held, x, column)]
 
     # The loops: the kept ones, then the reduced ones, each in the order of memory.
     kept = [i for i, d in enumerate(problem.memory) if d.loop != K]
     reduced = [i for i, d in enumerate(problem.memory) if d.loop == K]
     order, loops = [*kept, *reduced], len(problem.memory)
-    maps = [affine_map(loops, [order.index(i) for i in range(loops)]), affine_map(loops, range(len(kept)))]
+    maps = [affine_map(loops, [order.index(i) for i in range(loops)])] + [affine_map(loops, range(len(kept)))] * len(filled)
     iterators = ["parallel"] * len(kept) + ["reduction"] * len(reduced)
-    return _generic(x, filled, maps, iterators, combine, "reduction")
+    return _generic([x], filled, maps, iterators, combine, "reduction")
 
 
-def _epilogue(problem: Problem, value: ir.Value, rows: list[int], reduced: bool) -> ir.Value:
+def _column(problem: Problem) -> ir.Value:
+    """The column of the element at hand, from the indices of the reduced loops."""
+    kept = len(problem.memory) - sum(d.loop == K for d in problem.memory)
+    steps = [d.step for d in problem.memory if d.loop == K]
+    expression = ir.AffineConstantExpr.get(0)
+    for i, step in enumerate(steps):
+        expression = expression + ir.AffineDimExpr.get(i) * step
+    indices = [linalg.IndexOp(ir.IntegerAttr.get(ir.IntegerType.get_signless(64), kept + i)).result for i in range(len(steps))]
+    column = affine.AffineApplyOp(ir.AffineMap.get(len(steps), 0, [expression]), indices).result
+    return arith.IndexCastOp(ir.IntegerType.get_signless(64), column).result
+
+
+def _epilogue(problem: Problem, sources: list[ir.Value], rows: list[int], reduced: bool) -> ir.Value:
     """Joins `initial` to the total, finishes it, and rounds once to the result's type. Without a reduced loop it reads the input."""
-    if reduced and not problem.has_epilogue:
-        return value
     initial = problem.epilogue_initial if reduced else problem.initial
     empty = tensor.EmptyOp(rows, element_type(problem.result)).result
-    maps = [affine_map(len(rows), range(len(rows)))] * 2
+    maps = [affine_map(len(rows), range(len(rows)))] * (len(sources) + 1)
 
-    def finish(scalars: Scalars) -> ir.Value:
-        backend, kind = MlirBackend(), problem.accumulator
+    def finish(scalars: Scalars) -> list[ir.Value]:
+        backend = MlirBackend()
         joined = None if initial is None else problem.op.join(_constant(initial, problem.computed, backend))
         if reduced:
-            totals: Values = (Value(scalars[0], kind, backend),)
+            parts = zip(scalars[:-1], problem.accumulators, strict=True)
+            totals: Values = tuple(Value(scalar, element, backend) for scalar, element in parts)
             totals = totals if joined is None else problem.op.combine(joined, totals)
         else:
-            totals = problem.op.alone(_element(problem, scalars[0]), joined)
-        return stored(problem.op.finish(totals, problem.about).cast(problem.result))
+            zero = _constant(0, I64, backend) if problem.op.takes_index else None
+            totals = problem.op.alone(_element(problem, scalars[0]), joined, zero)
+        return [stored(problem.op.finish(totals, problem.about).cast(problem.result))]
 
-    return _generic(value, empty, maps, ["parallel"] * len(rows), finish, "epilogue")
+    return _generic(sources, [empty], maps, ["parallel"] * len(rows), finish, "epilogue")[0]
 
 
 def _element(problem: Problem, scalar: ir.Value) -> Value:
@@ -105,26 +122,26 @@ def _constant(value: object, element: ElementType, backend: MlirBackend) -> Valu
 
 
 def _generic(
-    source: ir.Value,
-    target: ir.Value,
+    sources: list[ir.Value],
+    targets: list[ir.Value],
     maps: list[ir.AffineMap],
     iterators: list[str],
-    body: Callable[[Scalars], ir.Value],
+    body: Callable[[Scalars], list[ir.Value]],
     stage: str,
-) -> ir.Value:
+) -> list[ir.Value]:
     op = linalg.GenericOp(
-        [target.type],
-        [source],
-        [target],
+        [target.type for target in targets],
+        sources,
+        targets,
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
         ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators]),
     )
     op.operation.attributes[STAGE] = ir.StringAttr.get(stage)
-    types = [ir.RankedTensorType(v.type).element_type for v in (source, target)]
+    types = [ir.RankedTensorType(v.type).element_type for v in (*sources, *targets)]
     block = op.regions[0].blocks.append(*types)
     with ir.InsertionPoint(block):
-        linalg.YieldOp([body(list(block.arguments))])
-    return op.results[0]
+        linalg.YieldOp(body(list(block.arguments)))
+    return list(op.results)
 
 
 def _attach(module: ir.Module, compilation_info: str) -> None:

@@ -187,13 +187,14 @@ class Problem:
     @property
     def has_epilogue(self) -> bool:
         """Whether each result passes through one more elementwise step: joining `initial`, finishing, rounding to the result's type."""
-        return self.epilogue_initial is not None or self.finishes or self.accumulator != self.result
+        return self.epilogue_initial is not None or self.taken is None or self.accumulators[self.taken] != self.result
 
     @functools.cached_property
-    def finishes(self) -> bool:
-        """Whether the result is more than the accumulator."""
-        held = tuple(Trace.input("total", element) for element in self.accumulators)
-        return self.op.finish(held, self.about).raw is not held[0].raw
+    def taken(self) -> int | None:
+        """Which of the accumulators is the result as it is; None where it is computed from them."""
+        held = [Trace.input("total", element) for element in self.accumulators]
+        finished = self.op.finish(tuple(held), self.about).raw
+        return next((i for i, value in enumerate(held) if value.raw is finished), None)
 
     @property
     def _absorbed(self) -> bool:

@@ -89,13 +89,6 @@ use strategy 'subgroup' or 'default', or target gfx942
         f"strategy 'iree' is for ROCm targets, and {target.name} is not one: use strategy 'subgroup' or 'default', or target gfx942",
         InputError,
     )
-    held = problem.accumulators
-    check(
-        len(held) == 1,
-        f"op {problem.op.name} is not supported yet: it keeps {len(held)} accumulators ({', '.join(part.name for part in held)}), and the "
-        f"schedules carry one; use {problem.op.numpy}",
-        InputError,
-    )
     check(
         strategy != "iree" or len(problem.memory) == len(problem.loops),
         f"strategy 'iree': the loops of {problem} are {len(problem.memory)} dimensions of memory, and a tuning for IREE's pipeline needs "

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+import numpy as np
 from iree.compiler import ir
 from iree.compiler.dialects import arith, vector
 
@@ -15,16 +16,27 @@ from ..element_types import ElementType
 from ..expressions import Value
 from ..expressions_mlir import MlirBackend, loaded, stored
 from ..mlir import constant, splat
+from ..op import I64
 from ..problem import Problem
 from ..targets import Target
 
 Values = tuple[ir.Value, ...]
 
 
-def step(problem: Problem, target: Target, held: Values, x: ir.Value) -> Values:
-    """The accumulators with the elements as read."""
+def step(problem: Problem, target: Target, held: Values, x: ir.Value, column: ir.Value, along_k: bool) -> Values:
+    """The accumulators with the elements as read. column: of the first element; the others follow it, or all have the same."""
     element = loaded(x, problem.input, target).cast(problem.loop_type).cast(problem.computed)
-    return _raw(problem.op.step(_values(problem, target, held), element))
+    place = _columns(column, ir.VectorType(x.type).shape[0], along_k, target) if problem.op.takes_index else None
+    return _raw(problem.op.step(_values(problem, target, held), element, place))
+
+
+def _columns(column: ir.Value, length: int, along_k: bool, target: Target) -> Value:
+    kind = ir.VectorType.get([length], ir.IntegerType.get_signless(64))
+    first = vector.BroadcastOp(kind, arith.IndexCastOp(kind.element_type, column).result).result
+    if along_k and length > 1:
+        offsets = ir.DenseElementsAttr.get(np.arange(length, dtype="i8"), type=kind)
+        first = arith.AddIOp(first, arith.ConstantOp(kind, offsets).result).result
+    return Value(first, I64, MlirBackend(target))
 
 
 def identity(problem: Problem, length: int) -> Values:

@@ -54,9 +54,7 @@ class CpuInner:
         return self._loop(self.tile, self.block, [out], body)[0]
 
     def _block(self, x: ir.Value, at: Place, out: ir.Value, length: int) -> ir.Value:
-        element = element_type(self.problem.accumulator)
-        start = arithmetic.start(self.problem, 1)
-        accumulators = [tensor.EmptyOp([self.size, length], element).result for _ in start]
+        accumulators = [tensor.EmptyOp([self.size, length], element_type(element)).result for element in self.problem.accumulators]
         accumulators = self._start(accumulators, length)
         rounds, rest = divmod(self.layout.full_steps, AT_A_TIME)
         if rounds:
@@ -91,7 +89,7 @@ class CpuInner:
                 for step in range(steps):
                     column = apply(symbol(0) + symbol(1) + step * self.size, [at[K], place])
                     element = load(self.problem, x, {**at, K: column, INNER: inner}, count)
-                    values = arithmetic.step(self.problem, self.target, values, element)
+                    values = arithmetic.step(self.problem, self.target, values, element, column, along_k=False)
                 return self._put(old, place, first, values)
 
             return self._vectors(length, held, join)
@@ -135,7 +133,8 @@ class CpuInner:
         return self._count(count, accumulators, each)
 
     def _get(self, accumulators: Accumulators, place: ir.Value, first: ir.Value, count: int) -> Values:
-        return tuple(read(held, [place, first], [count], self.problem.accumulator) for held in accumulators)
+        parts = zip(accumulators, self.problem.accumulators, strict=True)
+        return tuple(read(held, [place, first], [count], element) for held, element in parts)
 
     @staticmethod
     def _put(accumulators: Accumulators, place: ir.Value, first: ir.Value, values: Values) -> Accumulators:

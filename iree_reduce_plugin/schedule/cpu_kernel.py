@@ -17,7 +17,7 @@ from ..mlir import element_type, index, tensor_type
 from .cpu_inner import CpuInner
 from .cpu_rows import CpuRows
 from .loads import contiguous
-from .payload import apply, clamp, forall, function, give, result, symbol
+from .payload import apply, clamp, forall, function, give, results, symbol
 
 
 class CpuKernel:
@@ -42,11 +42,12 @@ class CpuKernel:
         counts, kept = self.layout.workgroups, self.layout.kept
         if not counts:
             return self.results.write(x, {}, out)
-        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], out) as loop:
+        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], [out]) as loop:
             loop.operation.attributes[STAGE] = ir.StringAttr.get(WORKGROUPS)
             group = dict(zip(kept, loop.indices, strict=True))
-            loop.give(self.rows(x, group, loop.whole) if ROWS in kept else self.results.write(x, group, loop.whole))
-        return result(loop)
+            (whole,) = loop.whole
+            loop.give([self.rows(x, group, whole) if ROWS in kept else self.results.write(x, group, whole)])
+        return results(loop)[0]
 
     def rows(self, x: ir.Value, group: dict[str, ir.Value], out: ir.Value) -> ir.Value:
         """The workgroup's rows, one after the other; the last workgroup may have fewer."""

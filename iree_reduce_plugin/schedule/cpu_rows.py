@@ -59,9 +59,7 @@ class CpuRows:
         return lambda _, offset, length: arithmetic.cut(held, offset, length)  # so few are combined together, from base 0
 
     def _memory(self, x: ir.Value, at: Place) -> Reader:
-        accumulators = [
-            tensor.EmptyOp([self.size], element_type(self.problem.accumulator)).result for _ in arithmetic.start(self.problem, 1)
-        ]
+        accumulators = [tensor.EmptyOp([self.size], element_type(element)).result for element in self.problem.accumulators]
         accumulators = self._blocks(accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, length))
         if self.layout.full_steps:
             loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), accumulators)
@@ -96,14 +94,15 @@ class CpuRows:
         return accumulators
 
     def _held(self, accumulators: list[ir.Value], first: ir.Value, length: int) -> Values:
-        return tuple(read(held, [first], [length], self.problem.accumulator) for held in accumulators)
+        parts = zip(accumulators, self.problem.accumulators, strict=True)
+        return tuple(read(held, [first], [length], element) for held, element in parts)
 
     @staticmethod
     def _put(accumulators: list[ir.Value], values: Values, first: ir.Value) -> list[ir.Value]:
         return [write(value, held, [first], in_bounds=True) for value, held in zip(values, accumulators, strict=True)]
 
     def _join(self, held: Values, x: ir.Value, at: Place, length: int) -> Values:
-        return arithmetic.step(self.problem, self.target, held, self._load(x, at, length))
+        return arithmetic.step(self.problem, self.target, held, self._load(x, at, length), at[K], along_k=True)
 
     def _load(self, x: ir.Value, at: Place, length: int) -> ir.Value:
         """A vector of that many columns, in pieces where K is several dimensions of memory."""

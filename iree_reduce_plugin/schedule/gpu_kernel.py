@@ -31,10 +31,11 @@ from . import arithmetic
 from .arithmetic import Values
 from .gpu_lanes import combine_lanes
 from .held import Held
-from .payload import apply, chunks, clamp, forall, function, give, indices, put, result, symbol
+from .payload import apply, chunks, clamp, forall, function, give, indices, put, results, symbol
 
 Ids = dict[str, ir.Value]  # an index for each loop
 Place = tuple[int, int]  # of a result among the thread's: row, inner element
+Outs = list[ir.Value]  # tensors: the result, or the partials, one for each accumulator
 Totals = dict[Place, Values]
 
 
@@ -62,35 +63,35 @@ class GpuKernel:
         kind = tensor_type(self.extents, problem.result)
         with function(module, "kernel", [source], [kind]) as (x,):
             empty = tensor.EmptyOp(self.extents, element_type(problem.result)).result
-            give([self.workgroups(x, empty)])
+            give(self.workgroups(x, [empty]))
 
-    def workgroups(self, x: ir.Value, out: ir.Value) -> ir.Value:
+    def workgroups(self, x: ir.Value, outs: Outs) -> Outs:
         counts = self.layout.workgroups
         if not counts:
-            return self.workgroup(x, {}, out)
-        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], out) as loop:
+            return self.workgroup(x, {}, outs)
+        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], outs) as loop:
             loop.operation.attributes[STAGE] = ir.StringAttr.get(WORKGROUPS)
             loop.give(self.workgroup(x, dict(zip(self.layout.kept, loop.indices, strict=True)), loop.whole))
-        return result(loop)
+        return results(loop)
 
-    def workgroup(self, x: ir.Value, group: Ids, out: ir.Value) -> ir.Value:
+    def workgroup(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
         if not self.layout.merges:
-            return self.subgroups(x, group, out)
+            return self.subgroups(x, group, outs)
         places = [*(tile.slots for tile in self.layout.kept.values()), self.layout.columns.subgroups]
-        partials = tensor.EmptyOp(places, element_type(self.problem.accumulator)).result
+        partials = [tensor.EmptyOp(places, element_type(accumulator)).result for accumulator in self.problem.accumulators]
         partials = self.subgroups(x, group, partials)
         gpu.BarrierOp()  # all partials are written before the first is read
-        return self.merge(partials, group, out)
+        return self.merge(partials, group, outs)
 
-    def subgroups(self, x: ir.Value, group: Ids, out: ir.Value) -> ir.Value:
+    def subgroups(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
         counts, _ = self.layout.subgroup_basis
-        with forall(counts, _linear("warp", len(counts)), out) as loop:
+        with forall(counts, _linear("warp", len(counts)), outs) as loop:
             loop.give(self.lanes(x, group, self._by_loop(loop.indices, self.layout.subgroup_basis), loop.whole))
-        return result(loop)
+        return results(loop)
 
-    def lanes(self, x: ir.Value, group: Ids, subgroup: Ids, out: ir.Value) -> ir.Value:
+    def lanes(self, x: ir.Value, group: Ids, subgroup: Ids, outs: Outs) -> Outs:
         counts, _ = self.layout.lane_basis
-        with forall(counts, _linear("lane", len(counts)), out) as loop:
+        with forall(counts, _linear("lane", len(counts)), outs) as loop:
             lane = self._by_loop(loop.indices, self.layout.lane_basis)
             first = {name: self._first(tile, [group[name], subgroup[name], lane[name]]) for name, tile in self.layout.kept.items()}
             tile = self.layout.columns
@@ -102,7 +103,7 @@ class GpuKernel:
             }
             lines = self._partial_lines(subgroup, lane) if self.layout.merges else self._result_lines(first)
             loop.give(self.store(loop.whole, totals, lines, lane))
-        return result(loop)
+        return results(loop)
 
     def steps(self, x: ir.Value, first: Ids) -> list[Values]:
         """What a thread holds after all steps. `unroll` steps are read before the first of them is combined."""
@@ -122,17 +123,17 @@ class GpuKernel:
             accumulators = held.combine_last_step(accumulators, x, first)
         return accumulators
 
-    def store(self, out: ir.Value, totals: Totals, lines: list[Line], lane: Ids) -> ir.Value:
+    def store(self, outs: Outs, totals: Totals, lines: list[Line], lane: Ids) -> Outs:
         """The first lane along K writes the thread's partials as they are, or its results finished."""
         if self.layout.columns.lanes == 1:
-            return self._write(out, totals, lines)
+            return self._write(outs, totals, lines)
         writes = arith.CmpIOp(arith.CmpIPredicate.eq, lane[K], index(0)).result
-        branch = scf.IfOp(writes, [out.type], has_else=True)
+        branch = scf.IfOp(writes, [out.type for out in outs], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            scf.YieldOp([self._write(out, totals, lines)])
+            scf.YieldOp(self._write(outs, totals, lines))
         with ir.InsertionPoint(branch.else_block):
-            scf.YieldOp([out])
-        return branch.results[0]
+            scf.YieldOp(outs)
+        return list(branch.results)
 
     def _partial_lines(self, subgroup: Ids, lane: Ids) -> list[Line]:
         """Where each of the thread's results goes among the partials."""
@@ -161,25 +162,27 @@ class GpuKernel:
         moved = {ROWS: row, INNER: inner}
         return {name: apply(symbol(0) + moved[name], [value]) if moved[name] else value for name, value in first.items()}
 
-    def merge(self, partials: ir.Value, group: Ids, out: ir.Value) -> ir.Value:
+    def merge(self, partials: Outs, group: Ids, outs: Outs) -> Outs:
         """Folds the partials of each result in ascending order, spread over the threads of the workgroup."""
         layout = self.layout
         each = next(n for n in range(1, layout.slots + 1) if layout.slots % n == 0 and layout.slots // n <= layout.workgroup_size)
-        with forall([layout.slots // each], ["#gpu.thread<linear_dim_0>"], out) as loop:
-            results = loop.whole
+        with forall([layout.slots // each], ["#gpu.thread<linear_dim_0>"], outs) as loop:
+            (written,) = loop.whole
             for i in range(each):
                 slot, at = self._slot(apply(symbol(0) * each + i, loop.indices), group)
-                subgroups = [
-                    arithmetic.extract((part,), i)
-                    for first, length in chunks(layout.columns.subgroups, self.target.vector_elements)
-                    for part in [read(partials, [*slot, index(first)], [length], self.problem.accumulator)]
-                    for i in range(length)
-                ]
-                results = put(
-                    [arithmetic.finish(self.problem, self.target, arithmetic.fold(self.problem, self.target, subgroups))], results, at
-                )
-            loop.give(results)
-        return result(loop)
+                total = arithmetic.fold(self.problem, self.target, self._subgroups(partials, slot))
+                written = put([arithmetic.finish(self.problem, self.target, total)], written, at)
+            loop.give([written])
+        return results(loop)
+
+    def _subgroups(self, partials: Outs, slot: list[ir.Value]) -> list[Values]:
+        """The partials of one result."""
+        found = []
+        for first, length in chunks(self.layout.columns.subgroups, self.target.vector_elements):
+            parts = zip(partials, self.problem.accumulators, strict=True)
+            line = tuple(read(partial, [*slot, index(first)], [length], element) for partial, element in parts)
+            found += [arithmetic.extract(line, i) for i in range(length)]
+        return found
 
     def _slot(self, slot: ir.Value, group: Ids) -> tuple[list[ir.Value], list[ir.Value]]:
         """Indices of a slot among the partials, and of the result that it is for."""
@@ -194,13 +197,13 @@ class GpuKernel:
             at[name] = apply(symbol(0) + symbol(1) % tile.held, [first, place])
         return where, indices(self.problem.result_memory, at)
 
-    def _write(self, out: ir.Value, totals: Totals, lines: list[Line]) -> ir.Value:
+    def _write(self, outs: Outs, totals: Totals, lines: list[Line]) -> Outs:
         for places, at in lines:
             values = [totals[place] for place in places]
-            out = put(
-                [v[0] for v in values] if self.layout.merges else [arithmetic.finish(self.problem, self.target, v) for v in values], out, at
-            )
-        return out
+            if not self.layout.merges:
+                values = [(arithmetic.finish(self.problem, self.target, value),) for value in values]
+            outs = [put(line, out, at) for line, out in zip(zip(*values, strict=True), outs, strict=True)]
+        return outs
 
     def _first(self, tile: Tile, ids: list[ir.Value]) -> ir.Value:
         """The first element of a kept loop that the thread of these ids (workgroup, subgroup, lane) holds."""

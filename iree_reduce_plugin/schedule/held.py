@@ -66,13 +66,16 @@ class Held:
     ) -> list[Values]:
         """Joins `count` whole steps, from step `number`: all are read first."""
         size = self.layout.columns.size
-        read = []
-        for step in range(count):
-            column = apply(symbol(0) + (symbol(1) + step) * size, [first[K], number])
-            read.append([self._load(x, {**first, K: column}, piece) for piece in self.pieces])
-        for vectors in read:
-            accumulators = [arithmetic.step(self.problem, self.target, a, x) for a, x in zip(accumulators, vectors, strict=True)]
+        columns = [apply(symbol(0) + (symbol(1) + step) * size, [first[K], number]) for step in range(count)]
+        read = [[self._load(x, {**first, K: column}, piece) for piece in self.pieces] for column in columns]
+        for column, vectors in zip(columns, read, strict=True):
+            parts = zip(accumulators, vectors, self.pieces, strict=True)
+            accumulators = [self._step(held, vector, column, piece) for held, vector, piece in parts]
         return accumulators
+
+    def _step(self, held: Values, x: ir.Value, column: ir.Value, piece: Piece) -> Values:
+        place = apply(symbol(0) + piece.column, [column]) if self.problem.op.takes_index else column
+        return arithmetic.step(self.problem, self.target, held, x, place, self.along_k)
 
     def combine_last_step(self, accumulators: list[Values], x: ir.Value, first: dict[str, ir.Value]) -> list[Values]:
         """Joins the partial step: what would be past K is read somewhere else, and leaves the accumulators as they are."""
@@ -80,7 +83,7 @@ class Held:
         joined = []
         for old, piece in zip(accumulators, self.pieces, strict=True):
             inside, read = self._load_inside(x, {**first, K: column}, piece)
-            joined.append(arithmetic.select(inside, arithmetic.step(self.problem, self.target, old, read), old))
+            joined.append(arithmetic.select(inside, self._step(old, read, column, piece), old))
         return joined
 
     def _at(self, first: dict[str, ir.Value], piece: Piece) -> dict[str, ir.Value]:

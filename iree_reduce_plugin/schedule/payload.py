@@ -28,34 +28,38 @@ def give(values: Sequence[ir.Value]) -> None:
 
 
 class Forall:
-    """An `scf.forall` being written. Tiles may overlap, so a body takes the whole result and gives it back written to."""
+    """An `scf.forall` being written. Tiles may overlap, so a body takes the whole results and gives them back written to."""
 
     def __init__(self, op: scf.ForallOp):
         self.operation = op.operation
         self.indices = list(op.induction_variables)
-        self._out = op.inner_iter_args[0]
-        shape = ir.RankedTensorType(self._out.type).shape
-        self._slice = [[DYNAMIC] * len(shape), list(shape), [1] * len(shape)]
-        self._zeros = [index(0)] * len(shape)
-        self.whole = tensor.ExtractSliceOp(self._out.type, self._out, self._zeros, [], [], *self._slice).result
+        self._outs = list(op.inner_iter_args)
+        self.whole = [tensor.ExtractSliceOp(out.type, out, *self._all(out)).result for out in self._outs]
 
-    def give(self, whole: ir.Value) -> None:
+    def give(self, whole: Sequence[ir.Value]) -> None:
+        places = [self._all(out) for out in self._outs]
         end = scf.InParallelOp()
         with ir.InsertionPoint(end.region.blocks[0] if len(end.region.blocks) else end.region.blocks.append()):
-            tensor.ParallelInsertSliceOp(whole, self._out, self._zeros, [], [], *self._slice)
+            for value, out, place in zip(whole, self._outs, places, strict=True):
+                tensor.ParallelInsertSliceOp(value, out, *place)
+
+    @staticmethod
+    def _all(out: ir.Value) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value], list[int], list[int], list[int]]:
+        shape = list(ir.RankedTensorType(out.type).shape)
+        return [index(0)] * len(shape), [], [], [DYNAMIC] * len(shape), shape, [1] * len(shape)
 
 
 @contextmanager
-def forall(counts: Sequence[int], mapping: Sequence[str], out: ir.Value) -> Iterator[Forall]:
-    """A loop over the counts, mapped as named, e.g. `#gpu.warp<linear_dim_0>`, that makes `out`; its body ends with `give`."""
+def forall(counts: Sequence[int], mapping: Sequence[str], outs: Sequence[ir.Value]) -> Iterator[Forall]:
+    """A loop over the counts, mapped as named, e.g. `#gpu.warp<linear_dim_0>`, that makes `outs`; its body ends with `give`."""
     attributes = ir.ArrayAttr.get([ir.Attribute.parse(m) for m in mapping])
-    op = scf.ForallOp([0] * len(counts), list(counts), [1] * len(counts), [out], mapping=attributes)
+    op = scf.ForallOp([0] * len(counts), list(counts), [1] * len(counts), list(outs), mapping=attributes)
     with ir.InsertionPoint(op.body):
         yield Forall(op)
 
 
-def result(loop: Forall) -> ir.Value:
-    return loop.operation.results[0]
+def results(loop: Forall) -> list[ir.Value]:
+    return list(loop.operation.results)
 
 
 def put(scalars: Sequence[ir.Value], target: ir.Value, at: Sequence[ir.Value]) -> ir.Value:

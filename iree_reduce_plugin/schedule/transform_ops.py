@@ -85,8 +85,8 @@ def operand(handle: Handle, position: int) -> ValueHandle:
     return transform.GetOperandOp(any_value(), handle, [position]).result
 
 
-def result(handle: Handle) -> ValueHandle:
-    return transform.GetResultOp(any_value(), handle, [0]).result
+def result(handle: Handle, position: int = 0) -> ValueHandle:
+    return transform.GetResultOp(any_value(), handle, [position]).result
 
 
 @contextmanager
