@@ -19,6 +19,8 @@ from .loops import INNER, ROWS, K
 from .problem import Problem
 from .tuning import Tuning
 
+SHARED_ALIGNMENT = 64  # bytes; IREE's, of each buffer in workgroup memory
+
 Basis = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -74,7 +76,8 @@ class Layout:
     workgroup_size: int
     lane_basis: Basis
     subgroup_basis: Basis
-    accumulator_bytes: int
+    accumulator_bytes: int  # of all accumulators of one result
+    accumulator_count: int
 
     @staticmethod
     def of(problem: Problem, tuning: Tuning) -> Layout:
@@ -97,6 +100,7 @@ class Layout:
             lane_basis=lane_basis,
             subgroup_basis=full.subgroup_basis,  # type: ignore[arg-type]
             accumulator_bytes=sum(element.bytes for element in problem.accumulators),
+            accumulator_count=len(problem.accumulators),
         )
 
     @functools.cached_property
@@ -160,6 +164,11 @@ class Layout:
     @property
     def shared_memory_bytes(self) -> int:
         return self.slots * self.columns.subgroups * self.accumulator_bytes if self.merges else 0
+
+    @property
+    def shared_memory_limit(self) -> int:
+        """What it may take where the partials of several accumulators begin at multiples of SHARED_ALIGNMENT."""
+        return self.shared_memory_bytes + (SHARED_ALIGNMENT * (self.accumulator_count - 1) if self.merges else 0)
 
     @property
     def accumulators(self) -> int:

@@ -69,7 +69,8 @@ def check_taken(job: Job, dispatches: Sequence[Facts], kernels: Mapping[str, Ker
         if kernel is not None:
             # Less than expected is a result that needs no elements: a sum joined by NaN.
             expected |= {"wave size": layout.subgroup_size, "shared memory": layout.shared_memory_bytes}
-            found |= {"wave size": kernel.subgroup_size, "shared memory": max(kernel.shared_memory_bytes, layout.shared_memory_bytes)}
+            least, most, shared = layout.shared_memory_bytes, layout.shared_memory_limit, kernel.shared_memory_bytes
+            found |= {"wave size": kernel.subgroup_size, "shared memory": shared if shared > most else least}
     wrong = [f"{key} {expected[key]} expected, {found[key]} found" for key in expected if expected[key] != found[key]]
     if wrong:
         raise CompileError(f"IREE did not take the schedule: {facts['kernel']}: " + "; ".join(wrong))

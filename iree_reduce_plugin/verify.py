@@ -136,7 +136,7 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"{layout.workgroup_size} threads: use fewer elements, fewer steps (partial_reduction) or fewer subgroups",
     )
     check(
-        layout.shared_memory_bytes <= memory,
+        layout.shared_memory_limit <= memory,
         f"workgroup {list(full.workgroup or ())}: {layout.slots} rows x {layout.columns.subgroups} subgroups x "
         f"{layout.accumulator_bytes} bytes are {layout.shared_memory_bytes} bytes of shared memory, "
         f"above the {memory} of {target.name}: use fewer rows a workgroup",
