@@ -29,6 +29,7 @@ def reduce(
     keepdims: bool = False,
     dtype: object = None,
     initial: Number | None = None,
+    ddof: int = 0,
     device: str | None = None,
 ) -> Array:
     """Reduces the last axis (NumPy's default is all of them: `axis=None`), and returns a NumPy array.
@@ -37,10 +38,10 @@ def reduce(
     at least one axis.
     tuning: how the work is spread and in which order it is summed, in any form that `Tuning.parse` takes; None: a good one for the
     device and the shape. The same tuning gives the same bits on every device; but IREE's CPU drivers take subnormals for zeros.
-    op: sum, prod, max, min, fmax, fmin, any, all, bitwise_and, bitwise_or, bitwise_xor,
-    count_nonzero, mean, sum_of_squares, l1, l2, log_sum. axis, keepdims, dtype, initial: as NumPy's; `dtype="i4"` keeps the sum of an i32
-    array in 32 bits; what `initial` joins of an l2 is the sum of squares, of a log_sum the sum.
-    device: `hip`, `cpu`, `local-task` or `local-sync`; None: `$IREE_REDUCE_DEVICE`, else a GPU that is usable, else the CPU.
+    op: sum, prod, max, min, fmax, fmin, any, all, bitwise_and, bitwise_or, bitwise_xor, count_nonzero, mean, sum_of_squares, l1, l2,
+    log_sum, logsumexp, var, std, argmax, argmin, ptp. axis, keepdims, dtype, initial, ddof (of var and std): as NumPy's; `dtype="i4"` keeps
+    the sum of an i32 array in 32 bits; what `initial` joins of an l2 is the sum of squares, of a log_sum the sum.
+    device: `hip`, `cuda`, `vulkan`, `cpu`, `local-task` or `local-sync`; None: `$IREE_REDUCE_DEVICE`, else a usable GPU, else `cpu`.
 
     The result has NumPy's shape and type; shorter floats are accumulated in f32 and rounded once. The first call for a shape
     compiles, unless the cache on disk has it; later ones run at once. Threads may call it together.
@@ -67,14 +68,15 @@ def reduce(
         keepdims,
         dtype,
         None if initial is None else (type(initial), repr(initial)),
+        ddof,
         where.name,
     )
     try:
         plan = _plans.get(key)
     except TypeError:  # an argument that can't be a key is of a wrong type, which is said below
-        return _make(array, tuning, op, axis, keepdims, dtype, initial, where)(array)
+        return _make(array, tuning, op, axis, keepdims, dtype, initial, ddof, where)(array)
     if plan is None:
-        plan = _make(array, tuning, op, axis, keepdims, dtype, initial, where)
+        plan = _make(array, tuning, op, axis, keepdims, dtype, initial, ddof, where)
         _keep(key, plan)
     return plan(array)
 
@@ -87,9 +89,10 @@ def _make(
     keepdims: bool,
     dtype: object,
     initial: Number | None,
+    ddof: int,
     device: Device,
 ) -> Plan:
-    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial)
+    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof)
     job, source = make_job(problem, tuning, find_target(device.target))
     return build_plan(job, source, device)
 

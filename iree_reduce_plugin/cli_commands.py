@@ -14,9 +14,9 @@ import numpy as np
 
 from . import cache, compiler
 from .compare import Comparison, compare
-from .devices import find_device, list_devices
+from .devices import ENVIRONMENT, find_device, list_devices
 from .element_types import ElementType
-from .errors import InputError, check
+from .errors import DeviceError, InputError, check
 from .exactness import is_exact
 from .job import Job
 from .layout import Layout
@@ -109,7 +109,10 @@ def devices_command(options: Options) -> int:
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     for row in rows:
         print("  ".join([*(cell.ljust(width) for cell, width in zip(row[:4], widths, strict=True)), row[4]]))
-    print(f"Where no device is named: {find_device().name}")  # last: what the environment names may be wrong
+    try:
+        print(f"Where no device is named: {find_device().name}")
+    except (InputError, DeviceError) as e:
+        print(f"Where no device is named: none, as ${ENVIRONMENT} names one that can't be used: {e}")
     return 0
 
 
@@ -117,7 +120,7 @@ COMMANDS = {"compile": compile_command, "run": run_command, "verify": verify_com
 
 
 def _problem(options: Options, shape: tuple[int, ...], element: ElementType) -> Problem:
-    return Problem.of(shape, element, options.op, options.axis, options.keepdims, options.dtype, options.initial)
+    return Problem.of(shape, element, options.op, options.axis, options.keepdims, options.dtype, options.initial, options.ddof)
 
 
 def _plan(options: Options, job: Job, source: str) -> Plan:
@@ -178,10 +181,10 @@ def _verdict(found: Comparison) -> str:
 
 def _figures(layout: Layout, job: Job) -> str:
     tile = layout.columns
-    tail = f", the last one partial ({tile.remainder} columns)" if layout.column_tail else ""
+    tail = f", the last one partial ({tile.remainder} elements)" if layout.column_tail else ""
     unrolled = f", {layout.unroll} at a time" if layout.unroll > 1 else ""
     factors = f"{_count(tile.subgroups, 'subgroup')} x {_count(tile.lanes, 'lane')} x {_count(tile.elements, 'element')}"
-    parts = [f"{_count(layout.steps, 'step')} of {_count(tile.size, 'column')} ({factors}){unrolled}{tail}"]
+    parts = [f"{_count(layout.steps, 'step')} of {_count(tile.size, 'element')} of K ({factors}){unrolled}{tail}"]
     parts.append(_count(math.prod(layout.workgroups), "workgroup"))
     for name, kept in layout.kept.items():
         noun = "row" if name == ROWS else "inner element"

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from .compiler import DEFAULT_TIMEOUT, EMITS
 from .element_types import NAMES
 from .errors import InputError
-from .ops import COMPILED
+from .ops import OPS
 from .targets import TARGETS
 
 PROGRAM = "iree-reduce-plugin"
@@ -140,11 +140,12 @@ def _shape(place: Any, **options: Any) -> None:
 
 def _problem(place: Any) -> None:
     group = place.add_argument_group("the reduction")
-    group.add_argument("--op", default="sum", help=f"{', '.join(COMPILED)} (default: %(default)s)")
+    group.add_argument("--op", default="sum", help=f"{', '.join(OPS)} (default: %(default)s)")
     group.add_argument("--axis", type=_axis, default=-1, metavar="N[,N...]", help="axes to reduce, or all (default: -1, the last)")
     group.add_argument("--keepdims", action="store_true", help="keep the reduced axes, with extent 1")
     group.add_argument("--dtype", metavar="TYPE", help="type to accumulate and to return, as NumPy's dtype= (default: as NumPy)")
     group.add_argument("--initial", type=_number, metavar="VALUE", help="joins the result, as NumPy's initial= (default: none)")
+    group.add_argument("--ddof", type=int, default=0, help="of var and std: K - ddof divides (default: 0)")
 
 
 def _lowering(place: Any) -> None:
@@ -152,7 +153,7 @@ def _lowering(place: Any) -> None:
     place.add_argument(
         "--strategy",
         default="subgroup",
-        help="subgroup: this package's schedule; iree: the tuning through IREE's own, on GPUs; default: IREE without a tuning "
+        help="subgroup: this package's schedule; iree: the tuning through IREE's own, on ROCm; default: IREE without a tuning "
         "(default: %(default)s)",
     )
 

@@ -72,6 +72,8 @@ def allowed_units(job: Job) -> float:
     loose, steps = 4.0, job.layout.steps if job.layout is not None else 1
     if job.target.backend == "vulkan":
         loose = 8.0 + (steps if fuses_products(problem) else 0)
+    if len(problem.accumulators) > 1:  # each merge divides, or takes an exponential
+        loose *= steps + 8
     return loose if problem.result == problem.accumulator else 1.0 + loose * _eps(problem.accumulator) / _eps(problem.result)
 
 
@@ -114,6 +116,8 @@ def numpys_own(matrix: Array, problem: Problem) -> Array:
     """What NumPy's own functions make of `[rows, K]`, in the accumulator's precision and in an order of theirs."""
     elements = matrix.astype(problem.loop_type.numpy).astype(problem.computed.numpy)
     start = {} if problem.initial is None else {"initial": problem.computed.numpy.type(problem.initial)}
+    if problem.op.takes_ddof:
+        start = {"ddof": problem.ddof}
     result = _NUMPY[problem.op.name](elements, start)
     return np.asarray(result).astype(problem.result.numpy)
 
@@ -140,6 +144,12 @@ _NUMPY: dict[str, Callable[[Array, Any], Any]] = {
     "l1": lambda x, start: np.add.reduce(np.abs(x), axis=1, **start),
     "l2": lambda x, start: np.sqrt(np.add.reduce(x * x, axis=1, **start)),
     "log_sum": lambda x, start: np.log(np.add.reduce(x, axis=1, **start)),
+    "argmax": lambda x, start: np.argmax(x, axis=1),
+    "argmin": lambda x, start: np.argmin(x, axis=1),
+    "ptp": lambda x, start: np.maximum.reduce(x, axis=1) - np.minimum.reduce(x, axis=1),
+    "logsumexp": lambda x, start: np.logaddexp.reduce(x.astype(np.float64), axis=1),
+    "var": lambda x, start: np.var(x.astype(np.float64), axis=1, **start),
+    "std": lambda x, start: np.std(x.astype(np.float64), axis=1, **start),
 }
 
 
@@ -163,7 +173,8 @@ def _tolerance(matrix: Array, expected: Array, problem: Problem, allowed: float)
     result's type may then fall to either side once.
     """
     op, kind = problem.op, problem.computed
-    if not kind.is_float or (not op.adds and op.name != "prod") or matrix.size == 0:
+    rounds = op.adds or op.name in ("prod", "logsumexp", "var", "std")
+    if not kind.is_float or not rounds or matrix.size == 0:
         return 0.0
     magnitude = _largest(np.abs(expected.astype(np.float64)))
     errors = np.full(len(matrix), problem.columns * _eps(kind))  # relative ones of the total, for a product
@@ -179,6 +190,12 @@ def _tolerance(matrix: Array, expected: Array, problem: Problem, allowed: float)
         elif op.name == "log_sum":
             share = errors / np.exp(expected.astype(np.float64).reshape(-1))
             errors = np.where(np.isnan(share), 0.0, np.where(share < 0.5, 2 * share, np.inf))  # NaN: of a negative total
+    elif op.name in ("var", "std"):  # of K squares, and of the mean's distance from them
+        wide = np.abs(matrix.astype(np.float64))
+        errors = 4 * _eps(kind) * np.sum(wide * wide, axis=1) / max(1, problem.columns - problem.ddof)
+        errors = errors if op.name == "var" else np.sqrt(errors)
+    elif op.name == "logsumexp":
+        errors = errors + 4 * _eps(kind) * magnitude
     else:
         errors = errors * magnitude
     usual = errors[~np.isnan(errors)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .layout import SHARED_ALIGNMENT
 from .loops import INNER, ROWS, K
 from .problem import Problem
 from .targets import Target
@@ -14,6 +15,7 @@ LONG_ROW = 1 << 16  # columns from which a CPU's row gets 1024 accumulators, so 
 CPU_WORKGROUP = 1 << 14  # elements of one CPU workgroup at most: less, and starting it shows
 CPU_INNER_TILE, CPU_INNER_LEAST = 4096, 64  # results side by side in memory of one CPU workgroup: at most, and for several workgroups
 LOAD_BYTES = 16
+ACCUMULATOR_BYTES = 64  # of one lane
 MAX_SUBGROUPS, MAX_SUBGROUPS_OF_MANY_ROWS = 16, 4
 
 
@@ -68,7 +70,7 @@ def _cpu_inner(problem: Problem) -> Tuning:
 
 def _gpu(problem: Problem, target: Target) -> Tuning:
     subgroup_size = (target.subgroup_sizes or (1,))[0]
-    elements = min(LOAD_BYTES // problem.input.bytes, _power_above(problem.columns))
+    elements = min(_elements(problem), _power_above(problem.columns))
     lanes = min(subgroup_size, _power_above(-(-problem.columns // elements)))
     if problem.rows == 1:
         lanes = subgroup_size  # there is no other loop to lie along; those past K idle
@@ -76,26 +78,48 @@ def _gpu(problem: Problem, target: Target) -> Tuning:
     subgroups = min(most, _power_below(max(1, problem.columns // (lanes * elements))))
     row_lanes = subgroup_size // lanes
     # One row for each of those lanes, unless that makes too many workgroups: then more subgroups along the rows, then rows a thread.
-    needed = -(-problem.rows // (row_lanes * target.max_workgroups))
     all_subgroups = (target.max_threads or 1) // subgroup_size
-    row_subgroups = min(_power_above(needed), all_subgroups)
-    subgroups = min(subgroups, all_subgroups // row_subgroups)
-    tiles = {ROWS: (row_subgroups, row_lanes, -(-needed // row_subgroups)), K: (subgroups, lanes, elements)}
-    return _tuning(problem, tiles)
+    row_subgroups, each = _spread(problem.rows, row_lanes, all_subgroups, target)
+    subgroups = min(subgroups, all_subgroups // row_subgroups, _that_fit(problem, target, row_subgroups * row_lanes * each))
+    return _tuning(problem, {ROWS: (row_subgroups, row_lanes, each), K: (subgroups, lanes, elements)})
 
 
 def _gpu_inner(problem: Problem, target: Target) -> Tuning:
     """The lanes lie along the inner loop, where their loads join up; those that it has no elements for, and the subgroups, along K."""
     rows, inner = (problem.named_loops.get(name, 1) for name in (ROWS, INNER))
     subgroup_size = (target.subgroup_sizes or (1,))[0]
-    elements = min(LOAD_BYTES // problem.input.bytes, inner)
+    all_subgroups = (target.max_threads or 1) // subgroup_size
+    row_subgroups, each = _spread(rows, 1, all_subgroups, target)
+    elements = max(1, min(_elements(problem), inner) // each)
     lanes = min(subgroup_size, _power_above(-(-inner // elements)))
+    inner_subgroups, more = _spread(inner, lanes * elements, all_subgroups // row_subgroups, target)
+    elements *= more
     columns = subgroup_size // lanes
     workgroups = rows * -(-inner // (lanes * elements))
-    most = min(MAX_SUBGROUPS_OF_MANY_ROWS if workgroups >= MANY_ROWS else MAX_SUBGROUPS, (target.max_threads or 1) // subgroup_size)
-    subgroups = min(most, _power_below(max(1, problem.columns // columns)))
-    each = -(-rows // target.max_workgroups)
-    return _tuning(problem, {ROWS: (1, 1, each), INNER: (1, lanes, elements), K: (subgroups, columns, 1)})
+    most = min(MAX_SUBGROUPS_OF_MANY_ROWS if workgroups >= MANY_ROWS else MAX_SUBGROUPS, all_subgroups // (row_subgroups * inner_subgroups))
+    slots = row_subgroups * each * inner_subgroups * lanes * elements
+    subgroups = min(most, _power_below(max(1, problem.columns // columns)), _that_fit(problem, target, slots))
+    tiles = {ROWS: (row_subgroups, 1, each), INNER: (inner_subgroups, lanes, elements), K: (subgroups, columns, 1)}
+    return _tuning(problem, tiles)
+
+
+def _elements(problem: Problem) -> int:
+    """As many as a load brings, unless their accumulators are many more registers."""
+    held = sum(element.bytes for element in problem.accumulators)
+    return min(LOAD_BYTES // problem.input.bytes, _power_below(max(1, ACCUMULATOR_BYTES // held)))
+
+
+def _spread(extent: int, tile: int, most: int, target: Target) -> tuple[int, int]:
+    """Subgroups along a kept loop, and times as many elements a thread, so that there are no more workgroups than a dispatch has."""
+    needed = -(-extent // (tile * target.max_workgroups))
+    subgroups = min(_power_above(needed), most)
+    return subgroups, -(-needed // subgroups)
+
+
+def _that_fit(problem: Problem, target: Target, slots: int) -> int:
+    """The most subgroups along K whose partials of so many results fit the shared memory."""
+    each = slots * sum(element.bytes for element in problem.accumulators)
+    return _power_below(max(1, ((target.shared_memory or 0) - SHARED_ALIGNMENT * (len(problem.accumulators) - 1)) // each))
 
 
 def _tuning(problem: Problem, tiles: dict[str, tuple[int, int, int]]) -> Tuning:

@@ -45,8 +45,10 @@ class Device:
 
     def driver_for(self, nbytes: int) -> str:
         """The driver that runs an input of that many bytes."""
+        if self.is_local and drivers.threads_are_lost():
+            return "local-sync"
         small, large = self.drivers
-        return small if nbytes < SMALL_BYTES or (self.is_local and drivers.threads_are_lost()) else large
+        return small if nbytes < SMALL_BYTES else large
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ _MEANT = {
     "HIP runtime library": "no HIP runtime (libamdhip64.so) is found: install ROCm's, and let this user open /dev/kfd and /dev/dri",
     "CUDA driver library": "no CUDA driver (libcuda.so) is found: install NVIDIA's",
     "Vulkan loader library": "no Vulkan loader (libvulkan.so.1) is found: install it with a driver (in software: mesa-vulkan-drivers)",
-    "VK_ERROR_INCOMPATIBLE_DRIVER": "a Vulkan loader is here, but no driver: install one (in software: mesa-vulkan-drivers)",
+    "VK_ERROR_INCOMPATIBLE_DRIVER": "a Vulkan loader is here, but it finds no driver: install one (in software: mesa-vulkan-drivers), "
+    "or unset VK_DRIVER_FILES and VK_ICD_FILENAMES",
 }
 
 

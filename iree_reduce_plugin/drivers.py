@@ -54,6 +54,11 @@ class OpenDevice:
 def open_driver(driver: str, device_id: int | None = None) -> OpenDevice:
     """The one OpenDevice of a driver in this process: that device, or its default. Raises DeviceError where IREE can't make it."""
     with lock:
+        if driver in _left_behind:
+            raise DeviceError(
+                f"driver {driver!r} was opened before this process was forked, and does not work in the child: "
+                "use it first in the child, or start the child anew, e.g. multiprocessing.get_context('spawn')"
+            )
         if driver not in _opened:
             try:
                 if driver == "local-task":
@@ -67,6 +72,7 @@ def open_driver(driver: str, device_id: int | None = None) -> OpenDevice:
 
 
 _opened: dict[str, OpenDevice] = {}
+_left_behind: set[str] = set()  # in a forked child: drivers of GPUs, which the parent had opened
 
 
 def _pin_threads() -> None:
@@ -84,6 +90,7 @@ def _after_fork() -> None:
     """In the child: the threads of `local-task` stayed in the parent, and destroying its objects would wait for them for ever."""
     global _forked, lock
     lock = threading.RLock()
+    _left_behind.update(name for name in _opened if not name.startswith("local"))
     if "local-task" in _opened and not _forked:
         _forked = True
         rt._binding.disable_leak_checker()

@@ -79,6 +79,7 @@ class Op:
     default_initial: Callable[[ElementType], int | None] = lambda element: None
     empty: str = "identity"
     takes_floats: bool = True
+    takes_bools: bool = True
     takes_integers: bool = True  # as the loop's type
     takes_dtype: bool = True
     takes_initial: bool = True

@@ -192,10 +192,9 @@ _OPS = (
     Op("log_sum", "numpy.log of numpy.sum", finish=_logarithm, loop_type=as_float, takes_integers=False, **_SUM),
 )
 OPS = {op.name: op for op in (*_OPS, *OPS_OF_SEVERAL)}
-COMPILED = tuple(op.name for op in _OPS)  # those that schedules can carry; the reference has all
 
 
 def find_op(name: str) -> Op:
     if not isinstance(name, str) or name not in OPS:
-        raise InputError(f"op {name!r} is not known: use one of {', '.join(COMPILED)}")
+        raise InputError(f"op {name!r} is not known: use one of {', '.join(OPS)}")
     return OPS[name]

@@ -1,4 +1,4 @@
-"""The reductions of several accumulators. The reference has them; `check_supported` refuses them until the schedules can carry tuples.
+"""The reductions of several accumulators.
 
 argmax, argmin: the value and its index; of equal ones, and of zeros of either sign, the first; NaN before all others, as NumPy's
 ptp: the highest and the lowest
@@ -141,7 +141,7 @@ _MOMENTS: dict[str, Any] = {
 OPS_OF_SEVERAL = (
     Op("argmax", "numpy.argmax", _argmax, _below_all, **_ARG, **_BARE),
     Op("argmin", "numpy.argmin", _argmin, _above_all, **_ARG, **_BARE),
-    Op("ptp", "numpy.ptp", _extremes, _no_extremes, _twice, accumulators=_two, finish=_distance, empty="error", **_BARE),
+    Op("ptp", "numpy.ptp", _extremes, _no_extremes, _twice, accumulators=_two, finish=_distance, empty="error", takes_bools=False, **_BARE),
     Op(
         "logsumexp", "numpy.logaddexp.reduce", _add_scaled, _no_terms, _scaled,
         accumulators=_two, finish=_unscaled, loop_type=as_float, takes_integers=False, takes_initial=False,

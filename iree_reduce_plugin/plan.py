@@ -69,7 +69,8 @@ class Plan:
         return result if result.shape == self._result_shape else result.reshape(self._result_shape)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the compiled module (.vmfb): its function `reduce` takes and gives arrays of the canonical loops.
+        """Writes the compiled module (.vmfb): its function `reduce` takes the array with neighbouring axes of one kind, kept or reduced, as
+        one axis (axis 1 of 4x8x5x6 is 4x8x30), and gives the result in the same way.
 
         Raises InputError where nothing was compiled (an empty array), OSError where the path can't be written.
         """
@@ -135,6 +136,7 @@ def compile(
     keepdims: bool = False,
     out_dtype: object = None,
     initial: Number | None = None,
+    ddof: int = 0,
     target: str | None = None,
     strategy: str = "subgroup",
     timeout: float = DEFAULT_TIMEOUT,
@@ -155,7 +157,7 @@ def compile(
     ('f16', 64)
     """
     extents, element = _shape_and_type(shape, dtype)
-    problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial)
+    problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial, ddof)
     job, source = make_job(problem, tuning, find_target(find_device().target if target is None else target), strategy)
     return build_plan(job, source, timeout=timeout)
 

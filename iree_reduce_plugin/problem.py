@@ -225,6 +225,11 @@ def loop_type_of(op: Op, element: ElementType, given: object) -> ElementType:
         f"op {op.name}: {element.name} has no bits to combine in NumPy; use an integer or bool array",
         InputTypeError,
     )
+    check(
+        op.takes_bools or element.name != "bool",
+        f"op {op.name}: bool has no difference in NumPy; cast the array first, e.g. x.astype('i1')",
+        InputTypeError,
+    )
     if given is None:
         return op.loop_type(element)
     check(op.takes_dtype, f"dtype {given!r}: {op.numpy} has none; leave it out", InputTypeError)

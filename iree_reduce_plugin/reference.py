@@ -44,7 +44,7 @@ def reference(
     """What `reduce` with this tuning returns on every device, computed by NumPy in the same order.
 
     x: any shape and supported type. Arguments and errors as `reduce`; the target's limits are not checked.
-    ddof: NumPy's, of var and std, which `reduce` does not have yet.
+    ddof: NumPy's, of var and std.
 
     >>> reference([1.0, 2.0, 3.0], {"partial_reduction": [64], "lane_basis": [[16], [0]]}).item()
     6.0

@@ -35,10 +35,14 @@ class Target:
     def is_rocm(self) -> bool:
         return self.backend == "hip"
 
-    @property
-    def vector_elements(self) -> int | None:
-        """The longest vector that the backend takes, in elements; None: any. SPIR-V has no longer one, and none of two dimensions."""
-        return 4 if self.backend == "vulkan" else None
+    def longest_vector(self, element_bytes: int) -> int | None:
+        """The longest vector of such elements that the backend takes; None: any. SPIR-V has no longer one than of 4, and IREE cuts those
+        of more than 16 bytes in two.
+
+        >>> TARGETS["vulkan8"].longest_vector(4), TARGETS["vulkan8"].longest_vector(8), TARGETS["gfx942"].longest_vector(8)
+        (4, 2, None)
+        """
+        return min(4, 16 // element_bytes) if self.backend == "vulkan" else None
 
     def registers_of(self, workgroup_size: int, subgroup_size: int) -> int:
         """32-bit registers that a lane can have where a workgroup of that size shares the four SIMDs of a compute unit: 256 at most.

@@ -22,6 +22,7 @@ from .tuning import Tuning
 MAX_CPU_ACCUMULATOR_BYTES = CPU_STACK_BYTES // 2
 MAX_CPU_STEP = 1 << 20
 MAX_CPU_THREAD_ROWS = 1 << 16
+MAX_WIDE_WAVE_BYTES = 96
 
 
 def verify(
@@ -96,6 +97,12 @@ use strategy 'subgroup' or 'default', or target gfx942
         InputError,
     )
     check(
+        not (target.backend == "vulkan" and problem.op.name == "prod" and problem.initial == 0 and problem.loop_type.is_float),
+        f"initial {problem.initial}: on {target.name} a product of floats that 0 joins is not supported, as drivers take it for 0 whatever "
+        "the rest is (NaN, say); leave it out, and multiply the result",
+        InputError,
+    )
+    check(
         not (target.backend == "vulkan" and takes_logarithms(problem, "f64")) or problem.is_empty,
         f'op {problem.op.name} in f64 is not supported on {target.name}: SPIR-V has no logarithm of f64; use dtype="f4", or target cpu',
         InputError,
@@ -125,6 +132,7 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"lane_basis {[list(entries) for entries in full.lane_basis or ()]}: in subgroups of {layout.subgroup_size} {target.name} needs "
         f"the lanes of the reduced loop to be neighbours: make its count the last one, or use subgroups of {min(sizes)}",
     )
+    _check_wide_wave(full, layout, problem, target)
     accumulators = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
     loads = math.ceil(layout.accumulators * layout.unroll * problem.input.bytes / 4)
     most = target.registers_of(layout.workgroup_size, layout.subgroup_size)
@@ -140,6 +148,24 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"workgroup {list(full.workgroup or ())}: {layout.slots} rows x {layout.columns.subgroups} subgroups x "
         f"{layout.accumulator_bytes} bytes are {layout.shared_memory_bytes} bytes of shared memory, "
         f"above the {memory} of {target.name}: use fewer rows a workgroup",
+    )
+
+
+def _check_wide_wave(full: Tuning, layout: Layout, problem: Problem, target: Target) -> None:
+    """Subgroups of 64 where the hardware's own are of 32 (gfx11, gfx12): see `gpu_lanes`."""
+    narrow, results = min(target.subgroup_sizes or (1,)), layout.rows.held * layout.inner.held
+    if layout.subgroup_size == narrow or layout.columns.lanes <= 16:
+        return
+    check(
+        len(problem.accumulators) == 1,
+        f"subgroup_size {layout.subgroup_size}: the {len(problem.accumulators)} accumulators of {problem.op.name} don't cross its halves "
+        f"on {target.name}: use subgroups of {narrow}, or at most 16 lanes along the reduced loop",
+    )
+    # The rows of 16 lanes are read into scalar registers, four a result and word, of which a wave has a hundred.
+    check(
+        results * layout.accumulator_bytes <= MAX_WIDE_WAVE_BYTES,
+        f"thread {list(full.thread or ())}: {results} results a lane of {layout.accumulator_bytes} bytes are above "
+        f"{MAX_WIDE_WAVE_BYTES} bytes in subgroups of {layout.subgroup_size} on {target.name}: use fewer, or subgroups of {narrow}",
     )
 
 

@@ -10,16 +10,16 @@ module attributes {transform.with_named_sequence} {
       %c0 = arith.constant 0 : index
       %extracted_slice = tensor.extract_slice %arg2[%c0] [4] [1] : tensor<4xf32> to tensor<4xf32>
       %4 = scf.forall (%arg3) in (64) shared_outs(%arg4 = %extracted_slice) -> (tensor<4xf32>) {
-        %c0_0 = arith.constant 0 : index
-        %extracted_slice_1 = tensor.extract_slice %arg4[%c0_0] [4] [1] : tensor<4xf32> to tensor<4xf32>
+        %c0_1 = arith.constant 0 : index
+        %extracted_slice_2 = tensor.extract_slice %arg4[%c0_1] [4] [1] : tensor<4xf32> to tensor<4xf32>
         %5 = affine.apply #map()[%arg1, %arg3]
         %6 = affine.apply #map1()[%arg3]
         %cst = arith.constant dense<0.000000e+00> : vector<4xf32>
-        %cst_2 = arith.constant dense<-0.000000e+00> : vector<4xf32>
-        %c0_3 = arith.constant 0 : index
+        %cst_3 = arith.constant dense<-0.000000e+00> : vector<4xf32>
+        %c0_4 = arith.constant 0 : index
         %c4 = arith.constant 4 : index
         %c1 = arith.constant 1 : index
-        %7 = scf.for %arg5 = %c0_3 to %c4 step %c1 iter_args(%arg6 = %cst) -> (vector<4xf32>) {
+        %7 = scf.for %arg5 = %c0_4 to %c4 step %c1 iter_args(%arg6 = %cst) -> (vector<4xf32>) {
           %18 = affine.apply #map1()[%arg5]
           %19 = affine.apply #map2()[%5, %18]
           %20 = ub.poison : f32
@@ -35,21 +35,23 @@ module attributes {transform.with_named_sequence} {
         %13 = arith.addf %12, %10 : f32
         %14 = arith.addf %13, %11 : f32
         %15 = gpu.subgroup_reduce add %14 cluster(size = 64) : (f32) -> f32
-        %c0_4 = arith.constant 0 : index
-        %16 = arith.cmpi eq, %arg3, %c0_4 : index
+        %c0_5 = arith.constant 0 : index
+        %16 = arith.cmpi eq, %arg3, %c0_5 : index
         %17 = scf.if %16 -> (tensor<4xf32>) {
           %18 = vector.from_elements %15 : vector<1xf32>
-          %19 = vector.transfer_write %18, %extracted_slice_1[%arg1] {in_bounds = [true]} : vector<1xf32>, tensor<4xf32>
+          %19 = vector.transfer_write %18, %extracted_slice_2[%arg1] {in_bounds = [true]} : vector<1xf32>, tensor<4xf32>
           scf.yield %19 : tensor<4xf32>
         } else {
-          scf.yield %extracted_slice_1 : tensor<4xf32>
+          scf.yield %extracted_slice_2 : tensor<4xf32>
         }
+        %c0_6 = arith.constant 0 : index
         scf.forall.in_parallel {
-          tensor.parallel_insert_slice %17 into %arg4[%c0_0] [4] [1] : tensor<4xf32> into tensor<4xf32>
+          tensor.parallel_insert_slice %17 into %arg4[%c0_6] [4] [1] : tensor<4xf32> into tensor<4xf32>
         }
       } {mapping = [#gpu.lane<linear_dim_0>]}
+      %c0_0 = arith.constant 0 : index
       scf.forall.in_parallel {
-        tensor.parallel_insert_slice %4 into %arg2[%c0] [4] [1] : tensor<4xf32> into tensor<4xf32>
+        tensor.parallel_insert_slice %4 into %arg2[%c0_0] [4] [1] : tensor<4xf32> into tensor<4xf32>
       }
     } {mapping = [#gpu.warp<linear_dim_0>]}
     gpu.barrier
@@ -68,6 +70,7 @@ module attributes {transform.with_named_sequence} {
       %12 = arith.addf %11, %9 : f32
       %13 = arith.addf %12, %10 : f32
       %inserted = tensor.insert %13 into %extracted_slice[] : tensor<f32>
+      %c0_1 = arith.constant 0 : index
       scf.forall.in_parallel {
         tensor.parallel_insert_slice %inserted into %arg2[] [] [] : tensor<f32> into tensor<f32>
       }

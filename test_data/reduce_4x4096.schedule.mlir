@@ -15,20 +15,20 @@ module attributes {transform.with_named_sequence} {
       %extracted_slice = tensor.extract_slice %arg2[%c0] [4] [1] : tensor<4xf32> to tensor<4xf32>
       %2 = tensor.empty() : tensor<4x4xf32>
       %3 = scf.forall (%arg3, %arg4) in (1, 4) shared_outs(%arg5 = %2) -> (tensor<4x4xf32>) {
-        %c0_0 = arith.constant 0 : index
-        %extracted_slice_1 = tensor.extract_slice %arg5[%c0_0, %c0_0] [4, 4] [1, 1] : tensor<4x4xf32> to tensor<4x4xf32>
-        %5 = scf.forall (%arg6, %arg7) in (4, 16) shared_outs(%arg8 = %extracted_slice_1) -> (tensor<4x4xf32>) {
-          %c0_2 = arith.constant 0 : index
-          %extracted_slice_3 = tensor.extract_slice %arg8[%c0_2, %c0_2] [4, 4] [1, 1] : tensor<4x4xf32> to tensor<4x4xf32>
+        %c0_1 = arith.constant 0 : index
+        %extracted_slice_2 = tensor.extract_slice %arg5[%c0_1, %c0_1] [4, 4] [1, 1] : tensor<4x4xf32> to tensor<4x4xf32>
+        %5 = scf.forall (%arg6, %arg7) in (4, 16) shared_outs(%arg8 = %extracted_slice_2) -> (tensor<4x4xf32>) {
+          %c0_4 = arith.constant 0 : index
+          %extracted_slice_5 = tensor.extract_slice %arg8[%c0_4, %c0_4] [4, 4] [1, 1] : tensor<4x4xf32> to tensor<4x4xf32>
           %6 = affine.apply #map()[%arg1, %arg3, %arg6]
           %7 = affine.apply #map1()[%arg4, %arg7]
           %8 = affine.apply #map2()[%arg6, %arg7]
           %cst = arith.constant dense<0.000000e+00> : vector<4xf32>
-          %cst_4 = arith.constant dense<-0.000000e+00> : vector<4xf32>
-          %c0_5 = arith.constant 0 : index
+          %cst_6 = arith.constant dense<-0.000000e+00> : vector<4xf32>
+          %c0_7 = arith.constant 0 : index
           %c16 = arith.constant 16 : index
           %c1 = arith.constant 1 : index
-          %9 = scf.for %arg9 = %c0_5 to %c16 step %c1 iter_args(%arg10 = %cst) -> (vector<4xf32>) {
+          %9 = scf.for %arg9 = %c0_7 to %c16 step %c1 iter_args(%arg10 = %cst) -> (vector<4xf32>) {
             %21 = affine.apply #map3()[%arg9]
             %22 = affine.apply #map4()[%7, %21]
             %23 = ub.poison : f32
@@ -45,34 +45,36 @@ module attributes {transform.with_named_sequence} {
           %16 = arith.addf %15, %13 : f32
           %17 = gpu.subgroup_reduce add %16 cluster(size = 16) : (f32) -> f32
           %18 = affine.apply #map5()[%arg3, %arg6]
-          %c0_6 = arith.constant 0 : index
-          %19 = arith.cmpi eq, %arg7, %c0_6 : index
+          %c0_8 = arith.constant 0 : index
+          %19 = arith.cmpi eq, %arg7, %c0_8 : index
           %20 = scf.if %19 -> (tensor<4x4xf32>) {
             %21 = vector.from_elements %17 : vector<1xf32>
-            %22 = vector.transfer_write %21, %extracted_slice_3[%18, %arg4] {in_bounds = [true]} : vector<1xf32>, tensor<4x4xf32>
+            %22 = vector.transfer_write %21, %extracted_slice_5[%18, %arg4] {in_bounds = [true]} : vector<1xf32>, tensor<4x4xf32>
             scf.yield %22 : tensor<4x4xf32>
           } else {
-            scf.yield %extracted_slice_3 : tensor<4x4xf32>
+            scf.yield %extracted_slice_5 : tensor<4x4xf32>
           }
+          %c0_9 = arith.constant 0 : index
           scf.forall.in_parallel {
-            tensor.parallel_insert_slice %20 into %arg8[%c0_2, %c0_2] [4, 4] [1, 1] : tensor<4x4xf32> into tensor<4x4xf32>
+            tensor.parallel_insert_slice %20 into %arg8[%c0_9, %c0_9] [4, 4] [1, 1] : tensor<4x4xf32> into tensor<4x4xf32>
           }
         } {mapping = [#gpu.lane<linear_dim_1>, #gpu.lane<linear_dim_0>]}
+        %c0_3 = arith.constant 0 : index
         scf.forall.in_parallel {
-          tensor.parallel_insert_slice %5 into %arg5[%c0_0, %c0_0] [4, 4] [1, 1] : tensor<4x4xf32> into tensor<4x4xf32>
+          tensor.parallel_insert_slice %5 into %arg5[%c0_3, %c0_3] [4, 4] [1, 1] : tensor<4x4xf32> into tensor<4x4xf32>
         }
       } {mapping = [#gpu.warp<linear_dim_1>, #gpu.warp<linear_dim_0>]}
       gpu.barrier
       %4 = scf.forall (%arg3) in (4) shared_outs(%arg4 = %extracted_slice) -> (tensor<4xf32>) {
-        %c0_0 = arith.constant 0 : index
-        %extracted_slice_1 = tensor.extract_slice %arg4[%c0_0] [4] [1] : tensor<4xf32> to tensor<4xf32>
+        %c0_1 = arith.constant 0 : index
+        %extracted_slice_2 = tensor.extract_slice %arg4[%c0_1] [4] [1] : tensor<4xf32> to tensor<4xf32>
         %5 = affine.apply #map3()[%arg3]
         %6 = affine.apply #map6()[%5]
         %7 = affine.apply #map5()[%arg1, %6]
         %8 = affine.apply #map7()[%7, %6]
-        %c0_2 = arith.constant 0 : index
+        %c0_3 = arith.constant 0 : index
         %9 = ub.poison : f32
-        %10 = vector.transfer_read %3[%6, %c0_2], %9 {in_bounds = [true]} : tensor<4x4xf32>, vector<4xf32>
+        %10 = vector.transfer_read %3[%6, %c0_3], %9 {in_bounds = [true]} : tensor<4x4xf32>, vector<4xf32>
         %11 = vector.extract %10[0] : f32 from vector<4xf32>
         %12 = vector.extract %10[1] : f32 from vector<4xf32>
         %13 = vector.extract %10[2] : f32 from vector<4xf32>
@@ -81,13 +83,15 @@ module attributes {transform.with_named_sequence} {
         %16 = arith.addf %15, %13 : f32
         %17 = arith.addf %16, %14 : f32
         %18 = vector.from_elements %17 : vector<1xf32>
-        %19 = vector.transfer_write %18, %extracted_slice_1[%8] {in_bounds = [true]} : vector<1xf32>, tensor<4xf32>
+        %19 = vector.transfer_write %18, %extracted_slice_2[%8] {in_bounds = [true]} : vector<1xf32>, tensor<4xf32>
+        %c0_4 = arith.constant 0 : index
         scf.forall.in_parallel {
-          tensor.parallel_insert_slice %19 into %arg4[%c0_0] [4] [1] : tensor<4xf32> into tensor<4xf32>
+          tensor.parallel_insert_slice %19 into %arg4[%c0_4] [4] [1] : tensor<4xf32> into tensor<4xf32>
         }
       } {mapping = [#gpu.thread<linear_dim_0>]}
+      %c0_0 = arith.constant 0 : index
       scf.forall.in_parallel {
-        tensor.parallel_insert_slice %4 into %arg2[%c0] [4] [1] : tensor<4xf32> into tensor<4xf32>
+        tensor.parallel_insert_slice %4 into %arg2[%c0_0] [4] [1] : tensor<4xf32> into tensor<4xf32>
       }
     } {iree_reduce.stage = "workgroups", mapping = [#gpu.block<x>]}
     util.return %1 : tensor<4xf32>

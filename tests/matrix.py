@@ -78,6 +78,7 @@ KINDS = {
     "bitwise": ("bitwise_and", "bitwise_or", "bitwise_xor"),
     "squares": ("sum_of_squares", "l2"),
     "magnitudes": ("l1", "mean", "log_sum"),
+    "several": ("argmax", "var", "ptp", "logsumexp", "argmin", "std"),
 }
 MAX_BYTES = 64 << 20
 MAX_STEPS = 40_000  # of the reference, a loop in Python

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import matrix
+import numpy as np
 from matrix import Cell, make_data, near_numpy, unsigned_zeros
 
 from iree_reduce_plugin.compare import allowed_units, same_bits, units_apart
@@ -13,7 +15,7 @@ from iree_reduce_plugin.devices import Device, find_device
 from iree_reduce_plugin.errors import InputError
 from iree_reduce_plugin.exactness import is_exact
 from iree_reduce_plugin.job import Job
-from iree_reduce_plugin.ops import COMPILED, OPS
+from iree_reduce_plugin.ops import OPS
 from iree_reduce_plugin.plan import Plan, build_plan, make_job
 from iree_reduce_plugin.reference import as_matrix, tree
 from iree_reduce_plugin.targets import find_target
@@ -63,7 +65,9 @@ def small(target: str) -> Iterator[Cell]:
     shapes = [(1,), (1, 1), *((rows, 1) for rows in matrix.MANY_ROWS), (0,), *((rows, 0) for rows in (0, 1, 5)), (0, 7), (0, 4096)]
     for i, shape in enumerate(shapes):
         compiled = 0 not in shape
-        for j, op in enumerate(COMPILED[i % 3 :: 3] if compiled else COMPILED):  # a third of what takes time
+        for j, op in enumerate(tuple(OPS)[i % 3 :: 3] if compiled else tuple(OPS)):  # a third of what takes time
+            if OPS[op].empty == "error" and not OPS[op].takes_initial and 0 in shape[-1:]:
+                continue
             dtype = dtypes[(5 * i + j) % len(dtypes)]
             if op.startswith("bitwise") and dtype.startswith(("f", "bf")):
                 dtype = "ui8"
@@ -80,6 +84,14 @@ def same_on_cpu(job: Job, source: str) -> Plan:
     return build_plan(job, source, find_device("cpu"))
 
 
+def without_subnormals(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two results without what is subnormal in f32, where one is the CPU's, which makes zeros of them."""
+    if a.dtype.kind in "iub":
+        return a, b
+    tiny = (np.abs(a.astype("f8")) < np.finfo("f4").smallest_normal) & (np.abs(b.astype("f8")) < np.finfo("f4").smallest_normal)
+    return np.where(tiny, np.zeros_like(a), a), np.where(tiny, np.zeros_like(b), b)
+
+
 def trouble(device: Device, cell: Cell) -> str | None:
     """What is wrong with the cell's result on the device, in a line; None where nothing is."""
     problem = cell.problem
@@ -93,8 +105,9 @@ def trouble(device: Device, cell: Cell) -> str | None:
         result, expected, on_cpu = unsigned_zeros(result), unsigned_zeros(expected), unsigned_zeros(on_cpu)
     if units_apart(result, expected) > allowed_units(job):
         return f"{job}: {result.ravel()[:4]} is not {expected.ravel()[:4]}"
-    if is_exact(problem, job.target) and not same_bits(result, on_cpu):
+    if is_exact(problem, job.target) and not same_bits(*without_subnormals(result, on_cpu)):
         return f"{job}: {result.ravel()[:4]} is not the CPU's {on_cpu.ravel()[:4]}"
-    if not (problem.is_empty or near_numpy(result, x, problem, job.layout)):
+    several = len(problem.accumulators) > 1  # whose reference is compared with NumPy's in tests/test_ops_of_several.py
+    if not (problem.is_empty or several or near_numpy(result, x, problem, job.layout)):
         return f"{job}: {result.ravel()[:4]} is far from NumPy's"
     return None

@@ -186,7 +186,7 @@ def test_a_device_that_is_not_usable(capsys, no_compiler):
 
 def test_verify(capsys, no_compiler):
     out = fine(capsys, "verify", "--shape", "6x1x1000xf32", "--target", "gfx942", "--tuning", SEED)
-    for words in ("(rows=6, K=1000)", "thread [1, 4]", "(given)", "4 steps of 256 columns", "232 columns", "64 bytes of shared memory"):
+    for words in ("(rows=6, K=1000)", "thread [1, 4]", "(given)", "4 steps of 256 elements of K", "232 el", "64 bytes of shared memory"):
         assert words in out
     assert "shared memory" not in fine(capsys, "verify", "--shape", "6x1000xf32")
     assert "nothing is left to reduce" in fine(capsys, "verify", "--shape", "6x1xf32")

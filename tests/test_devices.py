@@ -96,7 +96,7 @@ def test_without_a_gpu_vulkan_is_not_even_asked(machine, monkeypatch):
         ("hip", "HIP runtime library 'libamdhip64.so' not available", "install ROCm's"),
         ("cuda", "CUDA driver library 'libcuda.so' not available", "install NVIDIA's"),
         ("vulkan", "a.cc:7: NOT_FOUND; Vulkan loader library not found", "no Vulkan loader"),
-        ("vulkan", "Error querying devices: b.c:1: UNAVAILABLE; [vkCreateInstance] VK_ERROR_INCOMPATIBLE_DRIVER", "but no driver"),
+        ("vulkan", "Error querying devices: b.c:1: UNAVAILABLE; [vkCreateInstance] VK_ERROR_INCOMPATIBLE_DRIVER", "but it finds no driver"),
         ("vulkan", "c.c:9: INTERNAL; something else\nmore", "is not usable here: INTERNAL; something else"),
     ],
 )
@@ -110,7 +110,7 @@ def test_an_absent_device_says_what_to_install(machine, name, said, words):
 @pytest.mark.parametrize(
     ("driver", "words"),
     [
-        ({"vulkan": Driver()}, "a Vulkan loader is here, but no driver"),
+        ({"vulkan": Driver()}, "a Vulkan loader is here, but it finds no driver"),
         ({"vulkan": Driver(("odd", "type: discrete-gpu\nsubgroup: size=128 x"))}, "odd has subgroups of 128 lanes: none of the targets"),
         ({"hip": Driver()}, "the HIP runtime is here, but it shows no device"),
         ({"hip": Driver(("old", "gcnArchName: gfx803"))}, "its architecture, gfx803, is none of the targets"),
@@ -155,7 +155,7 @@ def test_the_command_on_a_machine_with_a_loader_and_no_driver():
 def test_the_command_lists_the_devices_although_the_environment_names_a_wrong_one():
     command = [sys.executable, "-m", "iree_reduce_plugin", "devices"]
     done = subprocess.run(command, env=os.environ | {"IREE_REDUCE_DEVICE": "gpu"}, capture_output=True, text=True)
-    assert done.returncode == 2 and "local-sync" in done.stdout and "'gpu' is not known" in done.stderr
+    assert done.returncode == 0 and "local-sync" in done.stdout and "'gpu' is not known" in done.stdout
 
 
 def test_cores_are_those_of_this_process():

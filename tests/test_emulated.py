@@ -16,7 +16,7 @@ import pytest
 
 from iree_reduce_plugin.element_types import NAMES, ElementType
 from iree_reduce_plugin.errors import InputError, TuningError
-from iree_reduce_plugin.ops import COMPILED
+from iree_reduce_plugin.ops import OPS
 from iree_reduce_plugin.problem import Problem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -27,7 +27,7 @@ from hsaco_emulator import ENVIRONMENT, EmulatorMissing, open_emulator
 SEED_1 = {"workgroup": [0], "reduction": [1024], "lane_basis": [[64], [0]], "subgroup_basis": [[4], [0]]}
 SEED_2 = {"workgroup": [4, 0], "reduction": [0, 256], "lane_basis": [[4, 16], [0, 1]], "subgroup_basis": [[1, 4], [0, 1]]}
 TYPES = ("f32", "f32", "f64", "f64", "f16", "bf16", "i32", "i64", *NAMES)
-KINDS = ("sum", "max", "prod", *COMPILED)
+KINDS = ("sum", "max", "prod", *OPS)
 MAX_ELEMENTS = 40_000  # a second or two of emulation
 
 

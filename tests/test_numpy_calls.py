@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from iree_reduce_plugin import reduce
-from iree_reduce_plugin.ops import COMPILED as OPS
+from iree_reduce_plugin.ops import OPS as BY_NAME
 
+OPS = tuple(BY_NAME)
 TYPES = ("f4", "i2", "u1", "?")
 MORE_TYPES = ("f8", "f2", "i1", "i4", "i8", "u2", "u4", "u8")
 EMPTY = ((0, 5), (3, 0), (0,))
@@ -49,6 +50,12 @@ CALLS = {
     "l1": lambda x, **options: _norm(x, 1, **options),
     "l2": lambda x, **options: _norm(x, 2, **options),
     "log_sum": lambda x, **options: np.log(np.sum(x, **options)),
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "ptp": lambda x, **options: np.ptp(x, **options),
+    "logsumexp": lambda x, **options: np.logaddexp.reduce(_wide(x), **options),
+    "var": np.var,
+    "std": np.std,
 }
 
 TABLE = [
@@ -56,7 +63,7 @@ TABLE = [
     *((op, (3, 5), MORE_TYPES[i % len(MORE_TYPES)], {"axis": None, "keepdims": i % 2 == 0}) for i, op in enumerate(OPS)),
     *((op, shape, dtype, {}) for op in OPS for shape, dtype in zip(EMPTY, ("f4", "i4", "?"), strict=True)),
     *((op, (3, 5), "i4", {"axis": 2}) for op in OPS),
-    *((op, (3, 5), "i4", {"axis": (1, 1)}) for op in OPS if op != "count_nonzero"),
+    *((op, (3, 5), "i4", {"axis": (1, 1)}) for op in OPS if op not in ("count_nonzero", "argmax", "argmin")),
     *((op, (4,), dtype, {"initial": initial}) for op in ("sum", "max", "fmin", "bitwise_or") for dtype, initial in (("i4", 7), ("u1", 9))),
     *((op, (4,), "f4", {"initial": 2}) for op in ("sum", "prod", "min", "fmax", "sum_of_squares", "l1", "l2", "log_sum")),
     *((op, (0,), "i4", {"initial": 4}) for op in ("max", "min", "fmax", "fmin", "bitwise_and", "sum", "prod")),
@@ -65,6 +72,11 @@ TABLE = [
     *((op, (4,), "f4", {}) for op in ("bitwise_and", "bitwise_or", "bitwise_xor")),
     *((op, (5, 3), TYPES[i % 4], {"axis": 0}) for i, op in enumerate(OPS[::3])),
     ("l2", (2, 5, 3), "f4", {"axis": (0, 2)}),
+    *((op, (2, 5, 3), dtype, {"axis": 1, "ddof": 1}) for op in ("var", "std") for dtype in ("f4", "i2")),
+    *((op, (2, 5, 3), "f4", {"axis": None, "keepdims": True}) for op in ("argmax", "var", "ptp")),
+    ("argmin", (2, 5, 3), "u1", {"axis": 1, "keepdims": True}),
+    ("std", (3,), "f8", {"ddof": 3}),
+    ("logsumexp", (2, 5, 3), "f4", {"axis": (0, 2)}),
     ("sum", (2, 5), "i2", {"dtype": "i1"}),
     ("sum", (2, 5), "u1", {"dtype": "u2"}),
     ("sum", (2, 5), "?", {"dtype": "f4"}),

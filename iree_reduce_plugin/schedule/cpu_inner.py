@@ -15,6 +15,7 @@ from ..loops import INNER, K
 from ..mlir import element_type, index, read, write
 from . import arithmetic
 from .arithmetic import Values
+from .cpu_tree import count, join_in_memory
 from .loads import Place, load
 from .payload import apply, clamp, indices, symbol
 
@@ -23,7 +24,6 @@ VECTOR = 64  # results to a vector: some registers, so that additions overlap
 AT_A_TIME = 4  # steps joined while the accumulators are in registers
 
 Accumulators = list[ir.Value]  # tensors [S * L * E, block]
-Body = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
 RunBody = Callable[[ir.Value, list[ir.Value], int], list[ir.Value]]
 
 
@@ -77,7 +77,7 @@ class CpuInner:
                 length, held, lambda first, old, count: self._put(old, place, first, arithmetic.start(self.problem, count))
             )
 
-        return self._count(self.size, accumulators, each)
+        return count(0, self.size, accumulators, each)
 
     def _steps(self, accumulators: Accumulators, x: ir.Value, at: Place, length: int, places: int, steps: int) -> Accumulators:
         """Joins the columns of some steps: of each, as many as there are `places` of accumulators."""
@@ -94,18 +94,19 @@ class CpuInner:
 
             return self._vectors(length, held, join)
 
-        return self._count(places, accumulators, each)
+        return count(0, places, accumulators, each)
 
     def _combine(self, accumulators: Accumulators, at: Place, out: ir.Value, length: int) -> ir.Value:
         """The tree, each step of it on vectors of results, in place: elements into the first, lanes level by level, subgroups."""
-        tile = self.layout.columns
-        for element in range(1, tile.elements):
-            accumulators = self._fold(accumulators, length, tile.subgroups * tile.lanes, tile.elements, element)
-        for level in range(tile.lanes.bit_length() - 1):
-            stride = tile.elements << level
-            accumulators = self._fold(accumulators, length, tile.subgroups * tile.lanes >> level + 1, 2 * stride, stride)
-        for subgroup in range(1, tile.subgroups):
-            accumulators = self._fold(accumulators, length, 1, 1, subgroup * tile.lanes * tile.elements)
+
+        def join(place: ir.Value, other: ir.Value, held: Accumulators) -> Accumulators:
+            def each(first: ir.Value, old: list[ir.Value], count: int) -> list[ir.Value]:
+                pair = [self._get(old, where, first, count) for where in (place, other)]
+                return self._put(old, place, first, arithmetic.combine(self.problem, self.target, *pair))
+
+            return self._vectors(length, held, each)
+
+        accumulators = join_in_memory(self.layout.columns, accumulators, join)
 
         def finish(first: ir.Value, results: list[ir.Value], count: int) -> list[ir.Value]:
             total = self._get(accumulators, index(0), first, count)
@@ -116,21 +117,6 @@ class CpuInner:
             return [write(line, results[0], place, in_bounds=True)]
 
         return self._vectors(length, [out], finish)[0]
-
-    def _fold(self, accumulators: Accumulators, length: int, count: int, stride: int, distance: int) -> Accumulators:
-        """Accumulator i * stride, for i < count, is joined by the one at that distance."""
-
-        def each(number: ir.Value, held: list[ir.Value]) -> list[ir.Value]:
-            place = apply(symbol(0) * stride, [number])
-            other = apply(symbol(0) + distance, [place])
-
-            def join(first: ir.Value, old: list[ir.Value], length: int) -> list[ir.Value]:
-                pair = [self._get(old, where, first, length) for where in (place, other)]
-                return self._put(old, place, first, arithmetic.combine(self.problem, self.target, *pair))
-
-            return self._vectors(length, held, join)
-
-        return self._count(count, accumulators, each)
 
     def _get(self, accumulators: Accumulators, place: ir.Value, first: ir.Value, count: int) -> Values:
         parts = zip(accumulators, self.problem.accumulators, strict=True)
@@ -154,12 +140,3 @@ class CpuInner:
                 scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args), step))
             carried = list(loop.results)
         return body(index(whole), carried, length - whole) if length > whole else carried
-
-    @staticmethod
-    def _count(count: int, carried: list[ir.Value], body: Body) -> list[ir.Value]:
-        if count == 1:
-            return body(index(0), carried)
-        loop = scf.ForOp(index(0), index(count), index(1), carried)
-        with ir.InsertionPoint(loop.body):
-            scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args)))
-        return list(loop.results)

@@ -16,7 +16,8 @@ from ..loops import K
 from ..mlir import element_type, index, read, write
 from . import arithmetic
 from .arithmetic import Values
-from .cpu_combine import Reader, combine_accumulators
+from .cpu_combine import STRAIGHT, Reader, combine_accumulators
+from .cpu_tree import join_in_memory
 from .loads import Place, load, load_each, reads_vectors
 from .payload import apply, indices, symbol
 
@@ -39,8 +40,16 @@ class CpuRows:
 
     def write(self, x: ir.Value, at: Place, out: ir.Value) -> ir.Value:
         """Writes the result of the row into `out`."""
-        reader = self._registers(x, at) if self.in_registers else self._memory(x, at)
-        total = arithmetic.finish(self.problem, self.target, combine_accumulators(self.problem, self.target, self.layout, reader))
+        if self.in_registers:
+            total = combine_accumulators(self.problem, self.target, self.layout, self._registers(x, at))
+        else:
+            accumulators = self._memory(x, at)
+            tile = self.layout.columns
+            if tile.lanes * tile.elements > STRAIGHT:
+                total = arithmetic.extract(self._held(join_in_memory(tile, accumulators, self._joined), index(0), 1), 0)
+            else:
+                total = combine_accumulators(self.problem, self.target, self.layout, self._reader(accumulators))
+        total = arithmetic.finish(self.problem, self.target, total)
         return tensor.InsertOp(total, out, indices(self.problem.result_memory, at)).result
 
     def _registers(self, x: ir.Value, at: Place) -> Reader:
@@ -58,7 +67,7 @@ class CpuRows:
             held = arithmetic.replace(held, front, 0)
         return lambda _, offset, length: arithmetic.cut(held, offset, length)  # so few are combined together, from base 0
 
-    def _memory(self, x: ir.Value, at: Place) -> Reader:
+    def _memory(self, x: ir.Value, at: Place) -> list[ir.Value]:
         accumulators = [tensor.EmptyOp([self.size], element_type(element)).result for element in self.problem.accumulators]
         accumulators = self._blocks(accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, length))
         if self.layout.full_steps:
@@ -69,7 +78,14 @@ class CpuRows:
             accumulators = list(loop.results)
         if rest := self.layout.columns.remainder:
             accumulators = self._step(accumulators, x, at, index(self.layout.full_steps * self.size), rest)
+        return accumulators
+
+    def _reader(self, accumulators: list[ir.Value]) -> Reader:
         return lambda base, offset, length: self._held(accumulators, apply(symbol(0) + offset, [base]), length)
+
+    def _joined(self, place: ir.Value, other: ir.Value, accumulators: list[ir.Value]) -> list[ir.Value]:
+        pair = [self._held(accumulators, where, 1) for where in (place, other)]
+        return self._put(accumulators, arithmetic.combine(self.problem, self.target, *pair), place)
 
     def _step(self, accumulators: list[ir.Value], x: ir.Value, at: Place, base: ir.Value, count: int) -> list[ir.Value]:
         """Joins `count` columns from `base` on."""

@@ -147,14 +147,11 @@ class GpuKernel:
     def _result_lines(self, first: Ids) -> list[Line]:
         """Where the thread's results go, as long as vectors are: side by side are elements of the inner loop, or else rows."""
         rows, inner, dimensions = self.layout.rows.held, self.layout.inner.held, self.problem.result_memory
+        most = self.target.longest_vector(self.problem.result.bytes)
         if INNER not in first and len(dimensions) == 1:
-            parts = [tuple((start + i, 0) for i in range(length)) for start, length in chunks(rows, self.target.vector_elements)]
+            parts = [tuple((start + i, 0) for i in range(length)) for start, length in chunks(rows, most)]
         else:
-            parts = [
-                tuple((row, start + i) for i in range(length))
-                for row in range(rows)
-                for start, length in chunks(inner, self.target.vector_elements)
-            ]
+            parts = [tuple((row, start + i) for i in range(length)) for row in range(rows) for start, length in chunks(inner, most)]
         return [Line(places, indices(dimensions, self._moved(first, *places[0]))) for places in parts]
 
     @staticmethod
@@ -178,7 +175,8 @@ class GpuKernel:
     def _subgroups(self, partials: Outs, slot: list[ir.Value]) -> list[Values]:
         """The partials of one result."""
         found = []
-        for first, length in chunks(self.layout.columns.subgroups, self.target.vector_elements):
+        most = self.target.longest_vector(max(element.bytes for element in self.problem.accumulators))
+        for first, length in chunks(self.layout.columns.subgroups, most):
             parts = zip(partials, self.problem.accumulators, strict=True)
             line = tuple(read(partial, [*slot, index(first)], [length], element) for partial, element in parts)
             found += [arithmetic.extract(line, i) for i in range(length)]

@@ -40,7 +40,8 @@ class Held:
             raise ValueError("a schedule needs a tuning")
         self.problem, self.target, self.layout = job.problem, job.target, layout
         self.along_k = contiguous(job.problem) == K
-        elements, most = layout.columns.elements, job.target.vector_elements
+        elements = layout.columns.elements
+        most = job.target.longest_vector(max(element.bytes for element in (job.problem.input, *job.problem.accumulators)))
         if self.along_k:
             self.pieces = [Piece(row, 0, chunk[0], chunk[1]) for row in range(layout.rows.held) for chunk in chunks(elements, most)]
         else:
