@@ -174,7 +174,7 @@ def _tolerance(matrix: Array, expected: Array, problem: Problem, allowed: float)
     """
     op, kind = problem.op, problem.computed
     rounds = op.adds or op.name in ("prod", "logsumexp", "var", "std")
-    if not kind.is_float or not rounds or matrix.size == 0:
+    if not kind.is_float or not problem.accumulator.is_float or not rounds or matrix.size == 0:
         return 0.0
     magnitude = _largest(np.abs(expected.astype(np.float64)))
     errors = np.full(len(matrix), problem.columns * _eps(kind))  # relative ones of the total, for a product
