@@ -77,7 +77,13 @@ def _no_extremes(types: Types) -> tuple[Any, ...]:
 
 
 def _distance(accumulators: Values, about: About) -> Value:
-    return accumulators[0] - accumulators[1]
+    x, y = accumulators
+    return _from_itself(x) if about.count == 1 and x.element.is_float else x - y
+
+
+def _from_itself(x: Value) -> Value:
+    """x - x, NaN of NaN and infinities: written out it would be 0 to Vulkan's drivers."""
+    return where(abs(x) < np.inf, x.constant(0), x.constant(np.nan))
 
 
 def _scaled(x: Value) -> Values:
@@ -105,7 +111,7 @@ def _three(element: ElementType) -> Types:
 
 
 def _counted(x: Value) -> Values:
-    return x.constant(1), x, x - x  # NaN of NaN and infinities
+    return x.constant(1), x, _from_itself(x)
 
 
 def _merge(a: Values, b: Values) -> Values:
@@ -122,10 +128,10 @@ def _no_elements(types: Types) -> tuple[Any, ...]:
 
 
 def _variance(accumulators: Values, about: About) -> Value:
-    """Of no elements 0 / 0, and of no more than `ddof` a division by 0, as NumPy's. A division by 1 is left out: IREE folds it, and then
-    crashes on the epilogue of which nothing is left."""
-    divisor = max(about.count - about.ddof, 0)
-    return accumulators[2] if divisor == 1 else accumulators[2] / divisor
+    """Of no elements 0 / 0, and of no more than `ddof` a division by 0, as NumPy's: infinite, or NaN of 0. Vulkan leaves that to its
+    drivers, so it is a product. A division by 1 is left out: IREE folds it, and then crashes on the epilogue of which nothing is left."""
+    divisor, squares = max(about.count - about.ddof, 0), accumulators[2]
+    return squares if divisor == 1 else squares / divisor if divisor else squares * np.inf
 
 
 def _deviation(accumulators: Values, about: About) -> Value:

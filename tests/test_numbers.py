@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from iree_reduce_plugin import compile, reduce, reference
 from iree_reduce_plugin.compare import same_bits
 from iree_reduce_plugin.devices import list_devices
 from iree_reduce_plugin.element_types import ElementType
@@ -124,3 +126,19 @@ def test_what_ignores_nan(device, op, kind):
     result, expected = results(device, x, op)
     assert np.isnan(expected) == (kind == "nan") and same_bits(result, expected)
     assert kind != "zeros" or is_negative(expected) == (op == "fmin")
+
+
+@pytest.mark.parametrize("device", [*map(on_device, ("cpu", "vulkan", "hip", "cuda"))])
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+@pytest.mark.parametrize(("op", "ddof"), [("ptp", 0), ("var", 0), ("std", 0), ("var", 2), ("std", 2)])
+def test_distances_of_what_is_no_number(device, op, ddof, dtype):
+    """Vulkan's drivers took x - x for 0, and of a division by 0 they may make anything."""
+    given = {"op": op, **({"ddof": ddof} if ddof else {})}
+    for columns in (1, 2):
+        x = np.array([[1, 2], [np.inf, 1], [1, np.inf], [np.inf, np.inf], [np.nan, 1], [-np.inf, -np.inf], [3, 3]], dtype)[:, :columns]
+        tuning = compile(x, target=DEVICES[device].device.target, **given).tuning
+        result, expected = reduce(x, device=device, **given), reference(x, tuning or {}, **given)
+        np.testing.assert_array_equal(result, expected)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_array_equal(result, getattr(np, op)(x, axis=1, **({"ddof": ddof} if ddof else {})))
