@@ -120,7 +120,8 @@ COMMANDS = {"compile": compile_command, "run": run_command, "verify": verify_com
 
 
 def _problem(options: Options, shape: tuple[int, ...], element: ElementType) -> Problem:
-    return Problem.of(shape, element, options.op, options.axis, options.keepdims, options.dtype, options.initial, options.ddof)
+    given = (options.op, options.axis, options.keepdims, options.dtype, options.initial, options.ddof, options.map, options.finalize)
+    return Problem.of(shape, element, *given)
 
 
 def _plan(options: Options, job: Job, source: str) -> Plan:

@@ -66,9 +66,9 @@ def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> list[ir.Value]
     def combine(scalars: Scalars) -> list[ir.Value]:
         backend = MlirBackend(in_two=True)
         held = tuple(Value(scalar, element, backend) for scalar, element in zip(scalars[1:], problem.accumulators, strict=True))
-        x = Value(_element(problem, scalars[0]).raw, problem.computed, backend)
+        x = Value(loaded(scalars[0], problem.input).raw, problem.input, backend)
         column = Value(_column(problem), I64, backend) if problem.op.takes_index else None
-        return [total.raw for total in problem.op.step(held, x, column)]
+        return [total.raw for total in problem.step(held, x, column)]
 
     # The loops: the kept ones, then the reduced ones, each in the order of memory.
     kept = [i for i, d in enumerate(problem.memory) if d.loop != K]
@@ -107,14 +107,14 @@ def _epilogue(problem: Problem, sources: list[ir.Value], rows: list[int], reduce
         else:
             zero = _constant(0, I64, backend) if problem.op.takes_index else None
             totals = problem.op.alone(_element(problem, scalars[0]), joined, zero)
-        return [stored(problem.op.finish(totals, problem.about).cast(problem.result))]
+        return [stored(problem.finish(totals))]
 
     return _generic(sources, [empty], maps, ["parallel"] * len(rows), finish, "epilogue")[0]
 
 
 def _element(problem: Problem, scalar: ir.Value) -> Value:
     """What is read of the array, in the type that it is computed in."""
-    return loaded(scalar, problem.input).cast(problem.loop_type).cast(problem.computed)
+    return problem.element(loaded(scalar, problem.input))
 
 
 def _constant(value: object, element: ElementType, backend: MlirBackend) -> Value:

@@ -13,6 +13,7 @@ from .defaults import default_tuning
 from .devices import Device, find_device
 from .element_types import ElementType
 from .errors import DeviceError, InputError, check
+from .functions import Given
 from .job import Job
 from .problem import Number, Problem, parse_shape
 from .run import STOCK_ALIGNMENT, Executable
@@ -137,6 +138,8 @@ def compile(
     out_dtype: object = None,
     initial: Number | None = None,
     ddof: int = 0,
+    map: Given | None = None,
+    finalize: Given | None = None,
     target: str | None = None,
     strategy: str = "subgroup",
     timeout: float = DEFAULT_TIMEOUT,
@@ -157,7 +160,7 @@ def compile(
     ('f16', 64)
     """
     extents, element = _shape_and_type(shape, dtype)
-    problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial, ddof)
+    problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial, ddof, map, finalize)
     job, source = make_job(problem, tuning, find_target(find_device().target if target is None else target), strategy)
     return build_plan(job, source, timeout=timeout)
 

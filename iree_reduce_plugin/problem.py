@@ -16,11 +16,12 @@ import numpy as np
 
 from .element_types import NAMES, ElementType
 from .errors import InputError, InputTypeError, check
-from .expressions import Trace
+from .expressions import Trace, Value, Values, fma
 from .expressions_numpy import array_value
+from .functions import Function, Given
 from .loops import NAMES as LOOP_NAMES
 from .loops import Dimension, K, extent_of, in_memory
-from .op import About, Op, kept
+from .op import About, Op, itself, kept
 from .ops import find_op
 
 Number = int | float
@@ -45,6 +46,8 @@ class Problem:
     result: ElementType
     initial: Number | None
     ddof: int = 0
+    map: Function | None = None
+    finalize: Function | None = None
 
     @staticmethod
     def of(
@@ -56,6 +59,8 @@ class Problem:
         out_dtype: object = None,
         initial: Number | None = None,
         ddof: int = 0,
+        map: Given | None = None,
+        finalize: Given | None = None,
     ) -> Problem:
         """The problem of `numpy.<op>(x, axis, out_dtype, keepdims=, initial=)` for an x of this shape and type.
 
@@ -72,7 +77,10 @@ class Problem:
         if not isinstance(keepdims, (bool, int, np.bool_)):
             raise TypeError(f"keepdims {keepdims!r} is not a boolean: use True or False")
         axes = _normalise_axes(axis, len(shape))
-        loop_type = loop_type_of(the_op, element, out_dtype)
+        mapped = None if map is None else Function.of("map", map, element.accumulator)
+        # What a map gives of a short float in f32 is taken for the short float itself, as if it had not been widened.
+        seen = element if mapped is None or mapped.gives == element.accumulator else mapped.gives
+        loop_type = loop_type_of(the_op, seen, out_dtype)
         check(
             initial is None or the_op.takes_initial,
             f"initial {initial!r}: {the_op.numpy} has none; leave it out, and join it to the result",
@@ -84,7 +92,11 @@ class Problem:
             name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         start = the_op.default_initial(loop_type) if initial is None else _initial(initial, loop_type)
-        return Problem(the_op, tuple(shape), axes, bool(keepdims), element, loop_type, the_op.result(loop_type), start, ddof)
+        result, finished = the_op.result(loop_type), None
+        if finalize is not None:
+            finished = Function.of("finalize", finalize, result.accumulator)
+            result = result if finished.gives == result.accumulator else finished.gives
+        return Problem(the_op, tuple(shape), axes, bool(keepdims), element, loop_type, result, start, ddof, mapped, finished)
 
     @functools.cached_property
     def kept_shape(self) -> tuple[int, ...]:
@@ -145,6 +157,26 @@ class Problem:
         """The type of the accumulator, where the op has one; of the first of several."""
         return self.accumulators[0]
 
+    def element(self, x: Value) -> Value:
+        """What is read of the array -> what the op takes: mapped, in the loop's type, in the type that it is computed in."""
+        x = x.cast(self.input.accumulator) if self.map is None else self.map(x.cast(self.map.takes))
+        return x.cast(self.loop_type).cast(self.computed)
+
+    def step(self, accumulators: Values, x: Value, column: Value | None = None) -> Values:
+        """The accumulators with one element more, as it is read. A product that the map ends in feeds a sum: both round once."""
+        if self.map is not None and self.op.adds and self.op.prepare is itself and self.map.gives == self.computed == self.accumulator:
+            factors = self.map.factors(x.cast(self.map.takes))
+            if factors is not None:
+                return (fma(*factors, accumulators[0]),)
+        return self.op.step(accumulators, self.element(x), column)
+
+    def finish(self, totals: Values) -> Value:
+        """The accumulators' total -> the result."""
+        finished = self.op.finish(totals, self.about)
+        if self.finalize is not None:
+            finished = self.finalize(finished.cast(self.finalize.takes))
+        return finished.cast(self.result)
+
     @property
     def about(self) -> About:
         return About(self.columns, self.computed, self.ddof)
@@ -193,7 +225,7 @@ class Problem:
     def taken(self) -> int | None:
         """Which of the accumulators is the result as it is; None where it is computed from them."""
         held = [Trace.input("total", element) for element in self.accumulators]
-        finished = self.op.finish(tuple(held), self.about).raw
+        finished = self.op.finish(tuple(held), self.about).raw if self.finalize is None else None
         return next((i for i, value in enumerate(held) if value.raw is finished), None)
 
     @property

@@ -25,9 +25,8 @@ Values = tuple[ir.Value, ...]
 
 def step(problem: Problem, target: Target, held: Values, x: ir.Value, column: ir.Value, along_k: bool) -> Values:
     """The accumulators with the elements as read. column: of the first element; the others follow it, or all have the same."""
-    element = loaded(x, problem.input, target).cast(problem.loop_type).cast(problem.computed)
     place = _columns(column, ir.VectorType(x.type).shape[0], along_k, target) if problem.op.takes_index else None
-    return _raw(problem.op.step(_values(problem, target, held), element, place))
+    return _raw(problem.step(_values(problem, target, held), loaded(x, problem.input, target), place))
 
 
 def _columns(column: ir.Value, length: int, along_k: bool, target: Target) -> Value:
@@ -64,7 +63,7 @@ def finish(problem: Problem, target: Target, total: Values) -> ir.Value:
     values = _values(problem, target, total)
     if problem.epilogue_initial is not None:
         values = problem.op.combine(problem.op.join(_constant(problem.epilogue_initial, problem.computed, target)), values)
-    return stored(problem.op.finish(values, problem.about).cast(problem.result))
+    return stored(problem.finish(values))
 
 
 def _values(problem: Problem, target: Target, raw: Values) -> tuple[Value, ...]:
