@@ -25,7 +25,7 @@ def reduce(
     x: Any,
     tuning: object = None,
     *,
-    op: str = "sum",
+    op: str | tuple[str, ...] = "sum",
     axis: int | tuple[int, ...] | None = -1,
     keepdims: bool = False,
     dtype: object = None,
@@ -34,7 +34,7 @@ def reduce(
     map: Given | None = None,
     finalize: Given | None = None,
     device: str | None = None,
-) -> Array:
+) -> Any:
     """Reduces the last axis (NumPy's default is all of them: `axis=None`), and returns a NumPy array.
 
     x: anything that `numpy.asarray` takes, of a float type of 16 bits or more or an 8-bit one of `ml_dtypes`, an integer type or bool, with
@@ -42,8 +42,9 @@ def reduce(
     tuning: how the work is spread and in which order it is summed, in any form that `Tuning.parse` takes; None: a good one for the
     device and the shape. The same tuning gives the same bits on every device; but IREE's CPU drivers take subnormals for zeros.
     op: sum, prod, max, min, fmax, fmin, any, all, bitwise_and, bitwise_or, bitwise_xor, count_nonzero, mean, sum_of_squares, l1, l2,
-    log_sum, logsumexp, var, std, argmax, argmin, ptp. axis, keepdims, dtype, initial, ddof (of var and std): as NumPy's; `dtype="i4"` keeps
-    the sum of an i32 array in 32 bits; what `initial` joins of an l2 is the sum of squares, of a log_sum the sum.
+    log_sum, logsumexp, var, std, argmax, argmin, ptp; several as a tuple: the array is read once, and a tuple of results returned.
+    axis, keepdims, dtype, initial, ddof (of var and std): as NumPy's; `dtype="i4"` keeps the sum of an i32 array in 32 bits; what
+    `initial` joins of an l2 is the sum of squares, of a log_sum the sum.
     map, finalize: functions of each element before the reduction and of each result after it, in the same kernel: the name of a NumPy
     function (`"square"`), or Python over `iree_reduce_plugin.expressions`, e.g. `lambda x: where(x > 0, x, 0)`.
     device: `hip`, `cuda`, `vulkan`, `cpu`, `local-task` or `local-sync`; None: `$IREE_REDUCE_DEVICE`, else a usable GPU, else `cpu`.
@@ -93,7 +94,7 @@ def reduce(
 def _make(
     array: Array,
     tuning: object,
-    op: str,
+    op: str | tuple[str, ...],
     axis: int | tuple[int, ...] | None,
     keepdims: bool,
     dtype: object,

@@ -41,7 +41,7 @@ def _step(problem: Problem) -> tuple[Value, ...]:
 
 
 def _finish(problem: Problem) -> tuple[Value, ...]:
-    return (problem.finish(_held(problem)),)
+    return problem.finish(_held(problem))
 
 
 def _held(problem: Problem) -> tuple[Value, ...]:

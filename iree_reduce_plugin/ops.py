@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from .errors import InputError
 from .expressions import Value, Values, fma, isnan, log, maximum, minimum, sqrt, where
 from .op import I64, About, Op, Types, add, as_float, widened
 from .ops_of_several import OPS_OF_SEVERAL
+from .ops_together import together
 
 BOOL = ElementType("bool")
 
@@ -194,7 +196,11 @@ _OPS = (
 OPS = {op.name: op for op in (*_OPS, *OPS_OF_SEVERAL)}
 
 
-def find_op(name: str) -> Op:
-    if not isinstance(name, str) or name not in OPS:
-        raise InputError(f"op {name!r} is not known: use one of {', '.join(OPS)}")
-    return OPS[name]
+@functools.cache
+def find_op(name: str | tuple[str, ...]) -> Op:
+    """The op of that name; of several, as a tuple or joined by commas, the one that gives all their results in one pass."""
+    names = name.split(",") if isinstance(name, str) else list(name) if isinstance(name, tuple) else [name]
+    for one in names:
+        if not isinstance(one, str) or one not in OPS:
+            raise InputError(f"op {one!r} is not known: use one of {', '.join(OPS)}")
+    return OPS[names[0]] if len(names) == 1 else together([OPS[one] for one in names])

@@ -48,12 +48,13 @@ class Problem:
     ddof: int = 0
     map: Function | None = None
     finalize: Function | None = None
+    others: tuple[ElementType, ...] = ()  # types of the further results of several ops
 
     @staticmethod
     def of(
         shape: tuple[int, ...],
         dtype: object = "f32",
-        op: str = "sum",
+        op: str | tuple[str, ...] = "sum",
         axis: int | tuple[int, ...] | None = -1,
         keepdims: bool = False,
         out_dtype: object = None,
@@ -92,11 +93,14 @@ class Problem:
             name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         start = the_op.default_initial(loop_type) if initial is None else _initial(initial, loop_type)
-        result, finished = the_op.result(loop_type), None
+        outcome, finished = the_op.result(loop_type), None
+        result, *others = outcome if isinstance(outcome, tuple) else (outcome,)
         if finalize is not None:
+            check(not others, "finalize: of several ops it is not known which it is for; finish the results with NumPy", InputError)
             finished = Function.of("finalize", finalize, result.accumulator)
             result = result if finished.gives == result.accumulator else finished.gives
-        return Problem(the_op, tuple(shape), axes, bool(keepdims), element, loop_type, result, start, ddof, mapped, finished)
+        joins = the_op, tuple(shape), axes, bool(keepdims), element, loop_type, result, start
+        return Problem(*joins, ddof, mapped, finished, tuple(others))
 
     @functools.cached_property
     def kept_shape(self) -> tuple[int, ...]:
@@ -170,12 +174,18 @@ class Problem:
                 return (fma(*factors, accumulators[0]),)
         return self.op.step(accumulators, self.element(x), column)
 
-    def finish(self, totals: Values) -> Value:
-        """The accumulators' total -> the result."""
+    def finish(self, totals: Values) -> Values:
+        """The accumulators' total -> the result, or the results of several ops."""
         finished = self.op.finish(totals, self.about)
+        values = finished if isinstance(finished, tuple) else (finished,)
         if self.finalize is not None:
-            finished = self.finalize(finished.cast(self.finalize.takes))
-        return finished.cast(self.result)
+            values = (self.finalize(values[0].cast(self.finalize.takes)),)
+        return tuple(value.cast(element) for value, element in zip(values, self.results, strict=True))
+
+    @property
+    def results(self) -> tuple[ElementType, ...]:
+        """The types of all results."""
+        return (self.result, *self.others)
 
     @property
     def about(self) -> About:
@@ -219,14 +229,20 @@ class Problem:
     @property
     def has_epilogue(self) -> bool:
         """Whether each result passes through one more elementwise step: joining `initial`, finishing, rounding to the result's type."""
-        return self.epilogue_initial is not None or self.taken is None or self.accumulators[self.taken] != self.result
+        if self.epilogue_initial is not None or self.taken is None:
+            return True
+        return tuple(self.accumulators[i] for i in self.taken) != self.results
 
     @functools.cached_property
-    def taken(self) -> int | None:
-        """Which of the accumulators is the result as it is; None where it is computed from them."""
-        held = [Trace.input("total", element) for element in self.accumulators]
-        finished = self.op.finish(tuple(held), self.about).raw if self.finalize is None else None
-        return next((i for i, value in enumerate(held) if value.raw is finished), None)
+    def taken(self) -> tuple[int, ...] | None:
+        """Which of the accumulators are the results as they are; None where one is computed from them."""
+        held = [Trace.input(f"total {i}", element) for i, element in enumerate(self.accumulators)]
+        if self.finalize is not None:
+            return None
+        finished = self.op.finish(tuple(held), self.about)
+        raws = [value.raw for value in (finished if isinstance(finished, tuple) else (finished,))]
+        places = {id(value.raw): i for i, value in enumerate(held)}
+        return tuple(places[id(raw)] for raw in raws) if all(id(raw) in places for raw in raws) else None
 
     @property
     def _absorbed(self) -> bool:

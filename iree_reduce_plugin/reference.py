@@ -35,7 +35,7 @@ def reference(
     x: ArrayLike,
     tuning: object,
     *,
-    op: str = "sum",
+    op: str | tuple[str, ...] = "sum",
     axis: int | tuple[int, ...] | None = -1,
     keepdims: bool = False,
     dtype: object = None,
@@ -43,7 +43,7 @@ def reference(
     ddof: int = 0,
     map: Given | None = None,
     finalize: Given | None = None,
-) -> Array:
+) -> Any:
     """What `reduce` with this tuning returns on every device, computed by NumPy in the same order.
 
     x: any shape and supported type. Arguments and errors as `reduce`; the target's limits are not checked.
@@ -56,7 +56,8 @@ def reference(
     problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof, map, finalize)
     parsed = Tuning.parse(tuning)
     layout = None if problem.is_empty or problem.columns == 1 else Layout.of(problem, parsed)
-    return tree(as_matrix(array, problem), problem, layout).reshape(problem.kept_shape)
+    results = [result.reshape(problem.kept_shape) for result in trees(as_matrix(array, problem), problem, layout)]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def as_matrix(x: Array, problem: Problem) -> Array:
@@ -66,6 +67,12 @@ def as_matrix(x: Array, problem: Problem) -> Array:
 
 def tree(matrix: Array, problem: Problem, layout: Layout | None) -> Array:
     """`[rows, K]` -> `[rows]`, in the order of `layout` (None where there is nothing to distribute: K is 0 or 1)."""
+    (result,) = trees(matrix, problem, layout)
+    return result
+
+
+def trees(matrix: Array, problem: Problem, layout: Layout | None) -> tuple[Array, ...]:
+    """As `tree`, every result of several ops."""
     check(matrix.ndim == 2, f"tree takes a matrix, not {matrix.ndim} dimensions")
     op = problem.op
     with np.errstate(all="ignore"):  # overflow and NaN are results here, as on every device
@@ -76,8 +83,8 @@ def tree(matrix: Array, problem: Problem, layout: Layout | None) -> Array:
         else:
             totals = _starts(problem, (len(matrix),)) if layout is None else _tree(elements, problem, layout)
             totals = totals if joined is None else op.combine(joined, totals)
-        result = problem.finish(totals)
-        return np.asarray(np.broadcast_to(result.raw, len(matrix)))
+        results = [np.asarray(np.broadcast_to(result.raw, len(matrix))) for result in problem.finish(totals)]
+    return tuple(results)
 
 
 def _starts(problem: Problem, shape: tuple[int, ...]) -> Values:

@@ -28,10 +28,9 @@ from iree_reduce_plugin.compare import allowed_units, units_apart
 from iree_reduce_plugin.compiler import DEFAULT_TIMEOUT, compile_job, emit, telling_line
 from iree_reduce_plugin.errors import CompileError, InputError, ReduceError, TuningError, check
 from iree_reduce_plugin.job import STRATEGIES, Job
-from iree_reduce_plugin.ops import OPS
 from iree_reduce_plugin.plan import make_job
 from iree_reduce_plugin.problem import Problem, parse_shape
-from iree_reduce_plugin.reference import as_matrix, tree
+from iree_reduce_plugin.reference import as_matrix, trees
 from iree_reduce_plugin.targets import find_target
 from iree_reduce_plugin.toolchain import compile_flags
 
@@ -45,6 +44,7 @@ class Emulation:
     run: Run
     dispatch: dict[str, Any]
     allowed: float  # units in the last place that the result may be off the reference
+    others: tuple[tuple[Any, Any], ...] = ()  # (result, expected) of several ops' further results
 
     @property
     def workgroups(self) -> int:
@@ -53,7 +53,7 @@ class Emulation:
 
     @property
     def units(self) -> float:
-        return units_apart(self.result, self.expected)
+        return max(units_apart(*pair) for pair in ((self.result, self.expected), *self.others))
 
     @property
     def right(self) -> bool:
@@ -79,12 +79,13 @@ def emulate(job: Job, x: Any) -> Emulation:
     """Compiles the job and runs it on an array of the problem's shape and type; `open_emulator` comes first."""
     problem = job.problem
     dispatch, data = _compiled(job)
-    result = np.zeros(problem.rows, problem.result.numpy)
+    results = [np.zeros(problem.rows, element.numpy) for element in problem.results]
     threads = dispatch["workgroup_size"][0]
-    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, [np.ascontiguousarray(x)], [result])
+    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, [np.ascontiguousarray(x)], results)
     known = job.tuning is not None or problem.columns == 1
-    expected = tree(as_matrix(x, problem), problem, job.layout).reshape(problem.kept_shape) if known else None
-    return Emulation(result.reshape(problem.kept_shape), expected, run, dispatch, allowed_units(job))
+    expected: list[Any] = list(trees(as_matrix(x, problem), problem, job.layout)) if known else [None] * len(results)
+    shaped = [[None if one is None else one.reshape(problem.kept_shape) for one in pair] for pair in zip(results, expected, strict=True)]
+    return Emulation(*shaped[0], run, dispatch, allowed_units(job), tuple((a, b) for a, b in shaped[1:]))
 
 
 def _compiled(job: Job) -> tuple[dict[str, Any], bytes]:
@@ -134,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0], epilog=f"tinygrad known to work: {KNOWN_COMMIT}")
     parser.add_argument("--shape", required=True, help="shape and type, e.g. 4x4096xf32")
     parser.add_argument("--tuning", help="JSON, the path of a JSON file, or an MLIR attribute; left out: the default for the target")
-    parser.add_argument("--op", default="sum", choices=OPS)
+    parser.add_argument("--op", default="sum", help="as of reduce; several joined by commas")
     parser.add_argument("--axis", default="-1", help="an integer, several joined by commas, or none for all (default: -1)")
     parser.add_argument("--target", default="gfx942", choices=SETS)
     parser.add_argument("--strategy", default="subgroup", choices=STRATEGIES)

@@ -58,12 +58,12 @@ def fold(problem: Problem, target: Target, values: Sequence[Values]) -> Values:
     return functools.reduce(functools.partial(combine, problem, target), values)
 
 
-def finish(problem: Problem, target: Target, total: Values) -> ir.Value:
+def finish(problem: Problem, target: Target, total: Values) -> Values:
     """Scalars: the accumulators' total -> the result as memory holds it, `initial` joined, finished by the op, rounded once."""
     values = _values(problem, target, total)
     if problem.epilogue_initial is not None:
         values = problem.op.combine(problem.op.join(_constant(problem.epilogue_initial, problem.computed, target)), values)
-    return stored(problem.finish(values))
+    return tuple(stored(result) for result in problem.finish(values))
 
 
 def _values(problem: Problem, target: Target, raw: Values) -> tuple[Value, ...]:
