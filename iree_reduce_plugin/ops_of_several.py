@@ -105,7 +105,8 @@ def _three(element: ElementType) -> Types:
 
 
 def _counted(x: Value) -> Values:
-    return x.constant(1), x, x - x  # NaN of NaN and infinities
+    # Of NaN and infinities NaN; not x - x, which drivers take for 0 whatever x is.
+    return x.constant(1), x, where(abs(x) < np.inf, x.constant(0), x.constant(np.nan))
 
 
 def _merge(a: Values, b: Values) -> Values:

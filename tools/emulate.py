@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -78,29 +79,38 @@ def emulated_job(problem: Problem, tuning: object, target: str, strategy: str = 
 def emulate(job: Job, x: Any) -> Emulation:
     """Compiles the job and runs it on an array of the problem's shape and type; `open_emulator` comes first."""
     problem = job.problem
-    dispatch, data = _compiled(job)
-    results = [np.zeros(problem.rows, element.numpy) for element in problem.results]
+    dispatch, data, offsets = _compiled(job)
+    # IREE puts several results into one buffer, at offsets that the kernel knows.
+    held = [np.zeros(offsets[i] + problem.rows * element.bytes, np.uint8) for i, element in enumerate(problem.results)]
     threads = dispatch["workgroup_size"][0]
-    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, [np.ascontiguousarray(x)], results)
+    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, [np.ascontiguousarray(x)], held)
+    results = [part[offset:].view(element.numpy) for part, offset, element in zip(held, offsets, problem.results, strict=True)]
     known = job.tuning is not None or problem.columns == 1
     expected: list[Any] = list(trees(as_matrix(x, problem), problem, job.layout)) if known else [None] * len(results)
     shaped = [[None if one is None else one.reshape(problem.kept_shape) for one in pair] for pair in zip(results, expected, strict=True)]
     return Emulation(*shaped[0], run, dispatch, allowed_units(job), tuple((a, b) for a, b in shaped[1:]))
 
 
-def _compiled(job: Job) -> tuple[dict[str, Any], bytes]:
-    """The report's entry and the code object."""
+def _compiled(job: Job) -> tuple[dict[str, Any], bytes, list[int]]:
+    """The report's entry, the code object, and each result's offset in its buffer."""
     with tempfile.TemporaryDirectory(prefix="iree_reduce_") as dump:
         artifact = compile_job(job, dump_dir=dump)
         if len(artifact.dispatches) != 1:
             raise CompileError(f"{job.problem}: IREE made {len(artifact.dispatches)} dispatches of it, and only a single one is emulated")
+        offsets = _offsets("".join(path.read_text() for path in Path(dump).glob("configured_*.mlir")), len(job.problem.results))
         extra = SETS[job.target.name][2]
         if extra:  # flags of the whole process, which the compiler's process can't be given: the same texts, through iree-compile
             for old in Path(dump).iterdir():
                 old.unlink()
             _iree_compile(job, extra, Path(dump))
         (path,) = Path(dump).glob("*.hsaco")
-        return artifact.dispatches[0], path.read_bytes()
+        return artifact.dispatches[0], path.read_bytes(), offsets
+
+
+def _offsets(text: str, results: int) -> list[int]:
+    """Of the bindings after the array's, as IREE wrote the dispatch."""
+    found = dict(re.findall(r"binding\.subspan .*? binding\((\d+)\) .*?offset\(%c(\d+)(?:_\d+)?\)", text))
+    return [int(found.get(str(1 + i), 0)) for i in range(results)]
 
 
 def _iree_compile(job: Job, extra: Sequence[str], dump: Path) -> None:
