@@ -203,12 +203,12 @@ class Problem:
         Sums that start from +0.0 equal sums from -0.0 joined by +0.0 at the end, bit for bit: the two differ in the sign of
         a zero total only, and a chain from +0.0 never reaches -0.0. So the default `initial` costs nothing.
         """
-        return self.accumulator.numpy.type(0) if self._absorbed else self.identity
+        return self.accumulator.numpy.type(0) if self.starts_from_zero else self.identity
 
     @property
     def epilogue_initial(self) -> Number | None:
         """`initial` where it has to be joined after the tree: neither the identity nor absorbed by `start`; else None."""
-        if self.initial is None or self._absorbed:
+        if self.initial is None or self.starts_from_zero:
             return None
         with np.errstate(over="ignore", invalid="ignore"):  # too large a number is infinite, as in NumPy
             (start,) = self.op.join(array_value(self.initial, self.computed))
@@ -245,7 +245,8 @@ class Problem:
         return tuple(places[id(raw)] for raw in raws) if all(id(raw) in places for raw in raws) else None
 
     @property
-    def _absorbed(self) -> bool:
+    def starts_from_zero(self) -> bool:
+        """Whether +0.0 joins a sum of floats: its accumulators may start from it."""
         plus_zero = self.initial == 0 and math.copysign(1.0, self.initial) > 0
         return self.op.adds and self.accumulator.is_float and plus_zero
 

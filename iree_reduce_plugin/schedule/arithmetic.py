@@ -44,9 +44,18 @@ def identity(problem: Problem, length: int) -> Values:
     return tuple(splat(element.numpy.type(value), length, element) for value, element in parts)
 
 
-def start(problem: Problem, length: int) -> Values:
+def start(problem: Problem, target: Target, length: int) -> Values:
     """Vectors of what the accumulators start from."""
-    return (splat(problem.start, length, problem.accumulator), *identity(problem, length)[1:])
+    first = problem.identity if _adds_zero_last(problem, target) else problem.start
+    return (splat(first, length, problem.accumulator), *identity(problem, length)[1:])
+
+
+def _adds_zero_last(problem: Problem, target: Target) -> bool:
+    """Whether +0.0, which NumPy joins to a sum, is added to the total: accumulators that start from -0.0 save the first addition.
+
+    Elsewhere they start from +0.0, which gives the same bits (see `Problem.start`): Vulkan's drivers drop either addition.
+    """
+    return problem.starts_from_zero and target.backend in ("hip", "cuda")
 
 
 def combine(problem: Problem, target: Target, a: Values, b: Values) -> Values:
@@ -61,7 +70,9 @@ def fold(problem: Problem, target: Target, values: Sequence[Values]) -> Values:
 def finish(problem: Problem, target: Target, total: Values) -> Values:
     """Scalars: the accumulators' total -> the result as memory holds it, `initial` joined, finished by the op, rounded once."""
     values = _values(problem, target, total)
-    if problem.epilogue_initial is not None:
+    if _adds_zero_last(problem, target):
+        values = problem.op.combine(problem.op.join(_constant(0.0, problem.computed, target)), values)
+    elif problem.epilogue_initial is not None:
         values = problem.op.combine(problem.op.join(_constant(problem.epilogue_initial, problem.computed, target)), values)
     return tuple(stored(result) for result in problem.finish(values))
 

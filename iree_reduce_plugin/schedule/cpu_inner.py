@@ -74,7 +74,7 @@ class CpuInner:
     def _start(self, accumulators: Accumulators, length: int) -> Accumulators:
         def each(place: ir.Value, held: list[ir.Value]) -> list[ir.Value]:
             return self._vectors(
-                length, held, lambda first, old, count: self._put(old, place, first, arithmetic.start(self.problem, count))
+                length, held, lambda first, old, count: self._put(old, place, first, arithmetic.start(self.problem, self.target, count))
             )
 
         return count(0, self.size, accumulators, each)

@@ -53,7 +53,7 @@ class CpuRows:
         return [tensor.InsertOp(result, out, where).result for result, out in zip(results, outs, strict=True)]
 
     def _registers(self, x: ir.Value, at: Place) -> Reader:
-        held = arithmetic.start(self.problem, self.size)
+        held = arithmetic.start(self.problem, self.target, self.size)
         if self.layout.full_steps:
             loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), list(held))
             with ir.InsertionPoint(loop.body):
@@ -69,7 +69,9 @@ class CpuRows:
 
     def _memory(self, x: ir.Value, at: Place) -> list[ir.Value]:
         accumulators = [tensor.EmptyOp([self.size], element_type(element)).result for element in self.problem.accumulators]
-        accumulators = self._blocks(accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, length))
+        accumulators = self._blocks(
+            accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, self.target, length)
+        )
         if self.layout.full_steps:
             loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), accumulators)
             with ir.InsertionPoint(loop.body):
