@@ -196,11 +196,15 @@ _OPS = (
 OPS = {op.name: op for op in (*_OPS, *OPS_OF_SEVERAL)}
 
 
-@functools.cache
 def find_op(name: str | tuple[str, ...]) -> Op:
     """The op of that name; of several, as a tuple or joined by commas, the one that gives all their results in one pass."""
-    names = name.split(",") if isinstance(name, str) else list(name) if isinstance(name, tuple) else [name]
-    for one in names:
+    names = tuple(name.split(",")) if isinstance(name, str) else name if isinstance(name, tuple) else (name,)
+    for one in names or (name,):
         if not isinstance(one, str) or one not in OPS:
-            raise InputError(f"op {one!r} is not known: use one of {', '.join(OPS)}")
-    return OPS[names[0]] if len(names) == 1 else together([OPS[one] for one in names])
+            raise InputError(f"op {one!r} is not known: use one of {', '.join(OPS)}, or several as a tuple")
+    return OPS[names[0]] if len(names) == 1 else _together(names)
+
+
+@functools.cache
+def _together(names: tuple[str, ...]) -> Op:
+    return together([OPS[name] for name in names])

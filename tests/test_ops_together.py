@@ -62,6 +62,7 @@ def test_in_its_simplest_form():
     [
         (("sum", "summ"), {}, "op 'summ' is not known"),
         (("sum", "sum"), {}, "each op once"),
+        ((), {}, r"op \(\) is not known"),
         (("sum", "max"), {"finalize": "sqrt"}, "it is not known which it is for"),
     ],
 )
