@@ -77,7 +77,7 @@ def test_a_sum_of_minus_zeros(device, dtype):
 
 @everywhere
 @pytest.mark.parametrize("op", ["max", "min"])
-@pytest.mark.parametrize("at", [0, 1, 150, COUNT - 1])
+@pytest.mark.parametrize("at", [0, 150, COUNT - 1])
 def test_zeros_of_both_signs(device, op, at):
     x = filled(-0.0, "f32")
     x[at] = 0.0
