@@ -61,7 +61,8 @@ def compare(x: Array, result: Array | tuple[Array, ...], job: Job) -> Comparison
         difference = _largest_difference(result, expected)
         tolerance = _tolerance(matrix, expected, problem, allowed)
     has_tree = job.layout is not None or problem.columns <= 1 or problem.is_empty
-    units = units_apart(result, tree(matrix, problem, job.layout).reshape(problem.kept_shape)) if has_tree else None
+    reference = tree(matrix, problem, job.layout).reshape(problem.kept_shape) if has_tree else None
+    units = None if reference is None else units_apart(result, reference, size_of_terms(matrix, problem))
     return Comparison(difference, tolerance, units, is_exact(problem, job.target), allowed)
 
 
@@ -90,9 +91,21 @@ def allowed_units(job: Job) -> float:
     return loose if problem.result == problem.accumulator else 1.0 + loose * _eps(problem.accumulator) / _eps(problem.result)
 
 
-def units_apart(a: Array, b: Array) -> float:
+def size_of_terms(matrix: Array, problem: Problem) -> Array | None:
+    """For each result the size of what it is added up from last, where these may cancel; None where they don't.
+
+    A logsumexp is the highest element and a logarithm, of a sum of at least 1: near 0 it has the units of these, not its own.
+    """
+    if problem.op.name != "logsumexp" or matrix.size == 0:
+        return None
+    highest = np.abs(np.max(matrix.astype(np.float64), axis=1))
+    return np.maximum(np.where(np.isfinite(highest), highest, 1.0), 1.0)
+
+
+def units_apart(a: Array, b: Array, sizes: Array | None = None) -> float:
     """The largest distance between two arrays in units in the last place of `b`; 0 for the same bits, every NaN taken as one.
 
+    sizes: what each unit is the last place of, where that is more than `b`; see `size_of_terms`.
     Infinite where shapes or types differ, where only one is NaN or infinite, and for integers that differ.
 
     >>> one = np.float32([1.0])
@@ -106,7 +119,8 @@ def units_apart(a: Array, b: Array) -> float:
     wide, other = a.astype(np.float64).reshape(-1), b.astype(np.float64).reshape(-1)
     with np.errstate(all="ignore"):
         same = (wide == other) | (np.isnan(wide) & np.isnan(other))
-        unit = _eps(ElementType.of(b.dtype)) * 2.0 ** np.floor(np.log2(np.maximum(np.abs(other), _smallest(b.dtype))))
+        size = np.maximum(np.abs(other), _smallest(b.dtype) if sizes is None else sizes.reshape(-1))
+        unit = _eps(ElementType.of(b.dtype)) * 2.0 ** np.floor(np.log2(size))
         apart = np.where(same, 0.0, np.abs(wide - other) / unit)
     return max(1.0, float(np.nan_to_num(apart, nan=np.inf, posinf=np.inf).max()))
 
@@ -193,7 +207,7 @@ def _tolerance(matrix: Array, expected: Array, problem: Problem, allowed: float)
     if problem.map is not None:
         matrix = problem.element(array_value(matrix, problem.input)).raw
     rounds = op.adds or op.name in ("prod", "logsumexp", "var", "std")
-    if not kind.is_float or not rounds or matrix.size == 0:
+    if not kind.is_float or not problem.accumulator.is_float or not rounds or matrix.size == 0:
         return 0.0
     magnitude = _largest(np.abs(expected.astype(np.float64)))
     errors = np.full(len(matrix), problem.columns * _eps(kind))  # relative ones of the total, for a product

@@ -123,8 +123,10 @@ def _no_elements(types: Types) -> tuple[Any, ...]:
 
 
 def _variance(accumulators: Values, about: About) -> Value:
-    """Of no elements 0 / 0, and of no more than `ddof` a division by 0, as NumPy's."""
-    return accumulators[2] / max(about.count - about.ddof, 0)
+    """Of no elements 0 / 0, and of no more than `ddof` a division by 0, as NumPy's. A division by 1 is left out: IREE folds it, and then
+    crashes on the epilogue of which nothing is left."""
+    divisor = max(about.count - about.ddof, 0)
+    return accumulators[2] if divisor == 1 else accumulators[2] / divisor
 
 
 def _deviation(accumulators: Values, about: About) -> Value:

@@ -10,7 +10,7 @@ import matrix
 import numpy as np
 from matrix import Cell, make_data, near_numpy, unsigned_zeros
 
-from iree_reduce_plugin.compare import allowed_units, same_bits, units_apart
+from iree_reduce_plugin.compare import allowed_units, same_bits, size_of_terms, units_apart
 from iree_reduce_plugin.devices import Device, find_device
 from iree_reduce_plugin.errors import InputError
 from iree_reduce_plugin.exactness import is_exact
@@ -103,7 +103,7 @@ def trouble(device: Device, cell: Cell) -> str | None:
     on_cpu = expected if device.is_local else same_on_cpu(job, source)(x)
     if device.name == "vulkan":  # drivers fold 0.0 + x to x, and choose between zeros as they like: llvmpipe does both
         result, expected, on_cpu = unsigned_zeros(result), unsigned_zeros(expected), unsigned_zeros(on_cpu)
-    if units_apart(result, expected) > allowed_units(job):
+    if units_apart(result, expected, size_of_terms(as_matrix(x, problem), problem)) > allowed_units(job):
         return f"{job}: {result.ravel()[:4]} is not {expected.ravel()[:4]}"
     if is_exact(problem, job.target) and not same_bits(*without_subnormals(result, on_cpu)):
         return f"{job}: {result.ravel()[:4]} is not the CPU's {on_cpu.ravel()[:4]}"

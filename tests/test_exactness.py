@@ -77,3 +77,21 @@ def test_what_initial_joins(op, expected):
     """The sum of squares before the root, the sum before the logarithm; the result of the others."""
     x = np.float32([[0, 3, 0]])
     assert np.isclose(compile(x, op=op, initial=16, target="cpu")(x).item(), expected, rtol=1e-6)
+
+
+def test_a_count_of_floats_is_compared_as_an_integer():
+    """Its elements are floats, and what is added up is not: nothing is rounded."""
+    x = np.float32([[0, 1, 2], [0, 0, 3]])
+    job, _ = make_job(Problem.of(x.shape, op="count_nonzero"), None, find_target("cpu"))
+    found = compare(x, np.int64([2, 1]), job)
+    assert found.right and (found.difference, found.tolerance) == (0, 0)
+    assert compare(x, np.int64([2, 2]), job).difference == 1
+
+
+def test_a_logsumexp_near_zero_has_the_units_of_its_terms():
+    """-1 + 1.0088: a unit of either is a hundred of the result's."""
+    x = np.float64([[-2, -2, -2, -1, -2, -3, -3]])
+    job, source = make_job(Problem.of(x.shape, x.dtype, "logsumexp"), None, find_target("cpu"))
+    result = build_plan(job, source, DEVICES["cpu"])(x)
+    assert compare(x, result, job).right
+    assert compare(x, result + 4e-16, job).right and not compare(x, result + 1e-12, job).right

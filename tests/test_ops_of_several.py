@@ -7,7 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from iree_reduce_plugin import reference
+from iree_reduce_plugin import compile, reference
+from iree_reduce_plugin.compare import same_bits
 from iree_reduce_plugin.ops import OPS
 
 SEVERAL = ("argmax", "argmin", "ptp", "logsumexp", "var", "std")
@@ -81,6 +82,15 @@ def test_ddof(ddof):
         warnings.simplefilter("ignore")
         expected = np.std(x, axis=1, ddof=ddof)
     np.testing.assert_allclose(reference(x, TUNINGS[0], op="std", ddof=ddof), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("columns", "ddof"), [(2, 1), (4, 3)])
+def test_a_variance_divided_by_one_compiles(columns, ddof):
+    """IREE folds the division away, and crashed on the epilogue of which nothing was left."""
+    x = np.random.default_rng(0).standard_normal((10, columns)).astype("f4")
+    plan = compile(x, op="var", ddof=ddof, target="cpu")
+    assert same_bits(plan(x), reference(x, plan.tuning, op="var", ddof=ddof))
+    np.testing.assert_allclose(plan(x), np.var(x, axis=1, ddof=ddof), rtol=1e-5)
 
 
 @pytest.mark.parametrize("op", SEVERAL)
