@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .devices import Device, find_device
+from .functions import Given
 from .plan import Array, Plan, as_array, build_plan, make_job
 from .problem import Number, Problem
 from .targets import find_target
@@ -24,14 +25,16 @@ def reduce(
     x: Any,
     tuning: object = None,
     *,
-    op: str = "sum",
+    op: str | tuple[str, ...] = "sum",
     axis: int | tuple[int, ...] | None = -1,
     keepdims: bool = False,
     dtype: object = None,
     initial: Number | None = None,
     ddof: int = 0,
+    map: Given | None = None,
+    finalize: Given | None = None,
     device: str | None = None,
-) -> Array:
+) -> Any:
     """Reduces the last axis (NumPy's default is all of them: `axis=None`), and returns a NumPy array.
 
     x: anything that `numpy.asarray` takes, of a float type of 16 bits or more or an 8-bit one of `ml_dtypes`, an integer type or bool, with
@@ -39,8 +42,11 @@ def reduce(
     tuning: how the work is spread and in which order it is summed, in any form that `Tuning.parse` takes; None: a good one for the
     device and the shape. The same tuning gives the same bits on every device; but IREE's CPU drivers take subnormals for zeros.
     op: sum, prod, max, min, fmax, fmin, any, all, bitwise_and, bitwise_or, bitwise_xor, count_nonzero, mean, sum_of_squares, l1, l2,
-    log_sum, logsumexp, var, std, argmax, argmin, ptp. axis, keepdims, dtype, initial, ddof (of var and std): as NumPy's; `dtype="i4"` keeps
-    the sum of an i32 array in 32 bits; what `initial` joins of an l2 is the sum of squares, of a log_sum the sum.
+    log_sum, logsumexp, var, std, argmax, argmin, ptp; several as a tuple: the array is read once, and a tuple of results returned.
+    axis, keepdims, dtype, initial, ddof (of var and std): as NumPy's; `dtype="i4"` keeps the sum of an i32 array in 32 bits; what
+    `initial` joins of an l2 is the sum of squares, of a log_sum the sum.
+    map, finalize: functions of each element before the reduction and of each result after it, in the same kernel: the name of a NumPy
+    function (`"square"`), or Python over `iree_reduce_plugin.expressions`, e.g. `lambda x: where(x > 0, x, 0)`.
     device: `hip`, `cuda`, `vulkan`, `cpu`, `local-task` or `local-sync`; None: `$IREE_REDUCE_DEVICE`, else a usable GPU, else `cpu`.
 
     The result has NumPy's shape and type; shorter floats are accumulated in f32 and rounded once. The first call for a shape
@@ -53,6 +59,8 @@ def reduce(
     [3.0, 7.0]
     >>> reduce(np.arange(6).reshape(2, 3), op="max", axis=None, keepdims=True).tolist()
     [[5]]
+    >>> reduce(np.float32([1, 2, 3]), map=lambda x: x * x + 1, finalize="sqrt").item() == np.sqrt(np.float32(17))
+    True
     """
     array = x if type(x) is np.ndarray else as_array(x)
     if tuning is not None and type(tuning) is not Tuning:
@@ -69,14 +77,16 @@ def reduce(
         dtype,
         None if initial is None else (type(initial), repr(initial)),
         ddof,
+        map,  # a function that is written anew for each call is traced anew, and what it compiles to is found in the cache
+        finalize,
         where.name,
     )
     try:
         plan = _plans.get(key)
     except TypeError:  # an argument that can't be a key is of a wrong type, which is said below
-        return _make(array, tuning, op, axis, keepdims, dtype, initial, ddof, where)(array)
+        return _make(array, tuning, op, axis, keepdims, dtype, initial, ddof, map, finalize, where)(array)
     if plan is None:
-        plan = _make(array, tuning, op, axis, keepdims, dtype, initial, ddof, where)
+        plan = _make(array, tuning, op, axis, keepdims, dtype, initial, ddof, map, finalize, where)
         _keep(key, plan)
     return plan(array)
 
@@ -84,15 +94,17 @@ def reduce(
 def _make(
     array: Array,
     tuning: object,
-    op: str,
+    op: str | tuple[str, ...],
     axis: int | tuple[int, ...] | None,
     keepdims: bool,
     dtype: object,
     initial: Number | None,
     ddof: int,
+    map: Given | None,
+    finalize: Given | None,
     device: Device,
 ) -> Plan:
-    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof)
+    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof, map, finalize)
     job, source = make_job(problem, tuning, find_target(device.target))
     return build_plan(job, source, device)
 

@@ -67,14 +67,16 @@ def run_command(options: Options) -> int:
     if x is None:
         x = _random(problem, options.seed)
     result = build_plan(job, source, device, options.timeout)(x)
+    first = result[0] if isinstance(result, tuple) else result
+    types = ", ".join(element.name for element in problem.results)
     if options.output:
-        _save(result, options.output)
+        _save(np.stack(result) if isinstance(result, tuple) else result, options.output)
     if problem.is_empty:
-        print(f"result {result.shape} {problem.result.name}: the array is empty, so nothing ran and nothing was checked")
+        print(f"result {first.shape} {types}: the array is empty, so nothing ran and nothing was checked")
         return 0
     found = compare(x, result, job)
     where = device.driver_for(x.nbytes) if device.is_local else f"{device.target}, {device.detail}"
-    print(f"{device.name} ({where}): result {result.shape} {problem.result.name}, {_verdict(found)}")
+    print(f"{device.name} ({where}): result {first.shape} {types}, {_verdict(found)}")
     return 0 if found.right else 1
 
 
@@ -120,7 +122,8 @@ COMMANDS = {"compile": compile_command, "run": run_command, "verify": verify_com
 
 
 def _problem(options: Options, shape: tuple[int, ...], element: ElementType) -> Problem:
-    return Problem.of(shape, element, options.op, options.axis, options.keepdims, options.dtype, options.initial, options.ddof)
+    given = (options.op, options.axis, options.keepdims, options.dtype, options.initial, options.ddof, options.map, options.finalize)
+    return Problem.of(shape, element, *given)
 
 
 def _plan(options: Options, job: Job, source: str) -> Plan:

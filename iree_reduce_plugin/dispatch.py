@@ -35,18 +35,19 @@ def build_dispatch(job: Job) -> ir.Module:
         source = tensor_type(problem.memory_shape, problem.input)
 
         @func.FuncOp.from_py_func(source, name="reduce")
-        def reduce(x: ir.Value) -> ir.Value:
+        def reduce(x: ir.Value) -> ir.Value | list[ir.Value]:
             if problem.columns == 1:
                 return _epilogue(problem, [x], rows, reduced=False)
             if not problem.has_epilogue:
-                return _reduction(problem, x, rows)[problem.taken or 0]
+                totals = _reduction(problem, x, rows)
+                return [totals[i] for i in problem.taken or ()]
             if job.strategy == "default":
                 return _epilogue(problem, _reduction(problem, x, rows), rows, reduced=True)
             # IREE would put the epilogue of a 1-D reduction into a dispatch of its own.
-            region = flow.DispatchRegionOp([tensor_type(rows, problem.result)], [], [])
+            region = flow.DispatchRegionOp([tensor_type(rows, result) for result in problem.results], [], [])
             with ir.InsertionPoint(region.body.blocks.append()):
-                flow.ReturnOp([_epilogue(problem, _reduction(problem, x, rows), rows, reduced=True)])
-            return region.results[0]
+                flow.ReturnOp(_epilogue(problem, _reduction(problem, x, rows), rows, reduced=True))
+            return list(region.results)
 
     if job.target.description is not None:
         module.operation.attributes["hal.device.targets"] = ir.Attribute.parse(f"[{job.target.description}]")
@@ -66,9 +67,9 @@ def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> list[ir.Value]
     def combine(scalars: Scalars) -> list[ir.Value]:
         backend = MlirBackend(in_two=True)
         held = tuple(Value(scalar, element, backend) for scalar, element in zip(scalars[1:], problem.accumulators, strict=True))
-        x = Value(_element(problem, scalars[0]).raw, problem.computed, backend)
+        x = Value(loaded(scalars[0], problem.input).raw, problem.input, backend)
         column = Value(_column(problem), I64, backend) if problem.op.takes_index else None
-        return [total.raw for total in problem.op.step(held, x, column)]
+        return [total.raw for total in problem.step(held, x, column)]
 
     # The loops: the kept ones, then the reduced ones, each in the order of memory.
     kept = [i for i, d in enumerate(problem.memory) if d.loop != K]
@@ -91,30 +92,30 @@ def _column(problem: Problem) -> ir.Value:
     return arith.IndexCastOp(ir.IntegerType.get_signless(64), column).result
 
 
-def _epilogue(problem: Problem, sources: list[ir.Value], rows: list[int], reduced: bool) -> ir.Value:
+def _epilogue(problem: Problem, sources: list[ir.Value], rows: list[int], reduced: bool) -> list[ir.Value]:
     """Joins `initial` to the total, finishes it, and rounds once to the result's type. Without a reduced loop it reads the input."""
     initial = problem.epilogue_initial if reduced else problem.initial
-    empty = tensor.EmptyOp(rows, element_type(problem.result)).result
-    maps = [affine_map(len(rows), range(len(rows)))] * (len(sources) + 1)
+    empty = [tensor.EmptyOp(rows, element_type(result)).result for result in problem.results]
+    maps = [affine_map(len(rows), range(len(rows)))] * (len(sources) + len(empty))
 
     def finish(scalars: Scalars) -> list[ir.Value]:
         backend = MlirBackend()
         joined = None if initial is None else problem.op.join(_constant(initial, problem.computed, backend))
         if reduced:
-            parts = zip(scalars[:-1], problem.accumulators, strict=True)
+            parts = zip(scalars[: len(sources)], problem.accumulators, strict=True)
             totals: Values = tuple(Value(scalar, element, backend) for scalar, element in parts)
             totals = totals if joined is None else problem.op.combine(joined, totals)
         else:
             zero = _constant(0, I64, backend) if problem.op.takes_index else None
             totals = problem.op.alone(_element(problem, scalars[0]), joined, zero)
-        return [stored(problem.op.finish(totals, problem.about).cast(problem.result))]
+        return [stored(result) for result in problem.finish(totals)]
 
-    return _generic(sources, [empty], maps, ["parallel"] * len(rows), finish, "epilogue")[0]
+    return _generic(sources, empty, maps, ["parallel"] * len(rows), finish, "epilogue")
 
 
 def _element(problem: Problem, scalar: ir.Value) -> Value:
     """What is read of the array, in the type that it is computed in."""
-    return loaded(scalar, problem.input).cast(problem.loop_type).cast(problem.computed)
+    return problem.element(loaded(scalar, problem.input))
 
 
 def _constant(value: object, element: ElementType, backend: MlirBackend) -> Value:

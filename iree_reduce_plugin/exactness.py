@@ -37,11 +37,11 @@ def takes_logarithms(problem: Problem, element: str) -> bool:
 
 
 def _step(problem: Problem) -> tuple[Value, ...]:
-    return problem.op.step(_held(problem), Trace.input("x", problem.computed), Trace.input("column", ElementType("i64")))
+    return problem.step(_held(problem), Trace.input("x", problem.input), Trace.input("column", ElementType("i64")))
 
 
 def _finish(problem: Problem) -> tuple[Value, ...]:
-    return (problem.op.finish(_held(problem), problem.about),)
+    return problem.finish(_held(problem))
 
 
 def _held(problem: Problem) -> tuple[Value, ...]:

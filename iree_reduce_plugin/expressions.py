@@ -255,7 +255,7 @@ class Trace:
         return Node(name, element.name, tuple(operands))
 
     def constant(self, value: Any, element: ElementType, like: Node) -> Node:
-        return Node(repr(value), element.name)
+        return Node(repr(value.item() if hasattr(value, "item") else value), element.name)
 
     def select(self, condition: Node, a: Node, b: Node, element: ElementType) -> Node:
         return Node("where", element.name, (condition, a, b))

@@ -70,12 +70,12 @@ class Op:
     combine: Callable[[Values, Values], Values]
     identity: Callable[[Types], tuple[Any, ...]]
     prepare: Callable[..., Values] = itself
-    accumulate: Callable[[Values, Value], Values] | None = None
-    finish: Callable[[Values, About], Value] = the_first
+    accumulate: Callable[..., Values] | None = None
+    finish: Callable[[Values, About], Value | Values] = the_first
     join: Callable[[Value], Values] = itself
     loop_type: Callable[[ElementType], ElementType] = kept
     accumulators: Callable[[ElementType], Types] = one
-    result: Callable[[ElementType], ElementType] = kept
+    result: Callable[[ElementType], ElementType | Types] = kept
     default_initial: Callable[[ElementType], int | None] = lambda element: None
     empty: str = "identity"
     takes_floats: bool = True
@@ -89,7 +89,7 @@ class Op:
     def step(self, accumulators: Values, x: Value, column: Value | None = None) -> Values:
         """The accumulators with one element more. column: where the op takes an index."""
         if self.accumulate is not None:
-            return self.accumulate(accumulators, x)
+            return self.accumulate(accumulators, x, column) if self.takes_index else self.accumulate(accumulators, x)
         return self.combine(accumulators, self.prepare(x, column) if self.takes_index else self.prepare(x))
 
     def alone(self, x: Value, joined: Values | None, column: Value | None = None) -> Values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from .errors import InputError
 from .expressions import Value, Values, fma, isnan, log, maximum, minimum, sqrt, where
 from .op import I64, About, Op, Types, add, as_float, widened
 from .ops_of_several import OPS_OF_SEVERAL
+from .ops_together import together
 
 BOOL = ElementType("bool")
 
@@ -194,7 +196,15 @@ _OPS = (
 OPS = {op.name: op for op in (*_OPS, *OPS_OF_SEVERAL)}
 
 
-def find_op(name: str) -> Op:
-    if not isinstance(name, str) or name not in OPS:
-        raise InputError(f"op {name!r} is not known: use one of {', '.join(OPS)}")
-    return OPS[name]
+def find_op(name: str | tuple[str, ...]) -> Op:
+    """The op of that name; of several, as a tuple or joined by commas, the one that gives all their results in one pass."""
+    names = tuple(name.split(",")) if isinstance(name, str) else name if isinstance(name, tuple) else (name,)
+    for one in names or (name,):
+        if not isinstance(one, str) or one not in OPS:
+            raise InputError(f"op {one!r} is not known: use one of {', '.join(OPS)}, or several as a tuple")
+    return OPS[names[0]] if len(names) == 1 else _together(names)
+
+
+@functools.cache
+def _together(names: tuple[str, ...]) -> Op:
+    return together([OPS[name] for name in names])

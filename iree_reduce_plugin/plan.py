@@ -13,6 +13,7 @@ from .defaults import default_tuning
 from .devices import Device, find_device
 from .element_types import ElementType
 from .errors import DeviceError, InputError, check
+from .functions import Given
 from .job import Job
 from .problem import Number, Problem, parse_shape
 from .run import STOCK_ALIGNMENT, Executable
@@ -52,8 +53,8 @@ class Plan:
         self._memory = job.problem.memory_shape
         self._executable: Executable | None = None
 
-    def __call__(self, x: Any) -> Array:
-        """The result for `x`, an array of its own with the shape and type that NumPy's reduction has.
+    def __call__(self, x: Any) -> Any:
+        """The result for `x`, an array of its own with the shape and type that NumPy's reduction has; of several ops a tuple of them.
 
         x: an array of the plan's shape and type; strided, read-only and big-endian ones are copied first.
         Raises InputError for another shape or type, DeviceError where the target's device is absent or fails.
@@ -65,8 +66,8 @@ class Plan:
             return self._empty_result(array)
         # Two threads that come here at once load the module twice, and one of the two is used from then on.
         executable = self._executable or self._load(self._artifact)
-        result = executable(array if array.shape == self._memory else array.reshape(self._memory))
-        return result if result.shape == self._result_shape else result.reshape(self._result_shape)
+        results = executable(array if array.shape == self._memory else array.reshape(self._memory))
+        return results[0] if len(results) == 1 else tuple(results)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the compiled module (.vmfb): its function `reduce` takes the array with neighbouring axes of one kind, kept or reduced, as
@@ -105,11 +106,12 @@ class Plan:
         remedy = f'cast it, e.g. x.astype("{self._dtype.name}")' if array.shape == self._shape else "compile a plan for that shape"
         raise InputError(f"array {given}: the plan is for {wanted}; {remedy}")
 
-    def _empty_result(self, array: Array) -> Array:
-        from .reference import tree  # only here: an exception
+    def _empty_result(self, array: Array) -> Any:
+        from .reference import trees  # only here: an exception
 
         matrix = np.zeros((self.problem.rows, self.problem.columns), array.dtype)
-        return tree(matrix, self.problem, None).reshape(self._result_shape)
+        results = [result.reshape(self._result_shape) for result in trees(matrix, self.problem, None)]
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _load(self, artifact: Artifact) -> Executable:
         problem = self.problem
@@ -119,7 +121,7 @@ class Plan:
             self._memory,
             problem.input,
             self._result_shape,
-            problem.result,
+            problem.results,
             # Our schedule's loads are of vectors that are aligned as their elements; IREE's own code assumes more.
             problem.input.bytes if self._job.has_schedule else STOCK_ALIGNMENT,
         )
@@ -131,12 +133,14 @@ def compile(
     dtype: object = None,
     tuning: object = None,
     *,
-    op: str = "sum",
+    op: str | tuple[str, ...] = "sum",
     axis: int | tuple[int, ...] | None = -1,
     keepdims: bool = False,
     out_dtype: object = None,
     initial: Number | None = None,
     ddof: int = 0,
+    map: Given | None = None,
+    finalize: Given | None = None,
     target: str | None = None,
     strategy: str = "subgroup",
     timeout: float = DEFAULT_TIMEOUT,
@@ -157,7 +161,7 @@ def compile(
     ('f16', 64)
     """
     extents, element = _shape_and_type(shape, dtype)
-    problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial, ddof)
+    problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial, ddof, map, finalize)
     job, source = make_job(problem, tuning, find_target(find_device().target if target is None else target), strategy)
     return build_plan(job, source, timeout=timeout)
 

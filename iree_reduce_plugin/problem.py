@@ -16,11 +16,12 @@ import numpy as np
 
 from .element_types import NAMES, ElementType
 from .errors import InputError, InputTypeError, check
-from .expressions import Trace
+from .expressions import Trace, Value, Values, fma
 from .expressions_numpy import array_value
+from .functions import Function, Given
 from .loops import NAMES as LOOP_NAMES
 from .loops import Dimension, K, extent_of, in_memory
-from .op import About, Op, kept
+from .op import About, Op, itself, kept
 from .ops import find_op
 
 Number = int | float
@@ -45,17 +46,22 @@ class Problem:
     result: ElementType
     initial: Number | None
     ddof: int = 0
+    map: Function | None = None
+    finalize: Function | None = None
+    others: tuple[ElementType, ...] = ()  # types of the further results of several ops
 
     @staticmethod
     def of(
         shape: tuple[int, ...],
         dtype: object = "f32",
-        op: str = "sum",
+        op: str | tuple[str, ...] = "sum",
         axis: int | tuple[int, ...] | None = -1,
         keepdims: bool = False,
         out_dtype: object = None,
         initial: Number | None = None,
         ddof: int = 0,
+        map: Given | None = None,
+        finalize: Given | None = None,
     ) -> Problem:
         """The problem of `numpy.<op>(x, axis, out_dtype, keepdims=, initial=)` for an x of this shape and type.
 
@@ -72,7 +78,10 @@ class Problem:
         if not isinstance(keepdims, (bool, int, np.bool_)):
             raise TypeError(f"keepdims {keepdims!r} is not a boolean: use True or False")
         axes = _normalise_axes(axis, len(shape))
-        loop_type = loop_type_of(the_op, element, out_dtype)
+        mapped = None if map is None else Function.of("map", map, element.accumulator)
+        # What a map gives of a short float in f32 is taken for the short float itself, as if it had not been widened.
+        seen = element if mapped is None or mapped.gives == element.accumulator else mapped.gives
+        loop_type = loop_type_of(the_op, seen, out_dtype)
         check(
             initial is None or the_op.takes_initial,
             f"initial {initial!r}: {the_op.numpy} has none; leave it out, and join it to the result",
@@ -84,7 +93,14 @@ class Problem:
             name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         start = the_op.default_initial(loop_type) if initial is None else _initial(initial, loop_type)
-        return Problem(the_op, tuple(shape), axes, bool(keepdims), element, loop_type, the_op.result(loop_type), start, ddof)
+        outcome, finished = the_op.result(loop_type), None
+        result, *others = outcome if isinstance(outcome, tuple) else (outcome,)
+        if finalize is not None:
+            check(not others, "finalize: of several ops it is not known which it is for; finish the results with NumPy", InputError)
+            finished = Function.of("finalize", finalize, result.accumulator)
+            result = result if finished.gives == result.accumulator else finished.gives
+        joins = the_op, tuple(shape), axes, bool(keepdims), element, loop_type, result, start
+        return Problem(*joins, ddof, mapped, finished, tuple(others))
 
     @functools.cached_property
     def kept_shape(self) -> tuple[int, ...]:
@@ -145,6 +161,32 @@ class Problem:
         """The type of the accumulator, where the op has one; of the first of several."""
         return self.accumulators[0]
 
+    def element(self, x: Value) -> Value:
+        """What is read of the array -> what the op takes: mapped, in the loop's type, in the type that it is computed in."""
+        x = x.cast(self.input.accumulator) if self.map is None else self.map(x.cast(self.map.takes))
+        return x.cast(self.loop_type).cast(self.computed)
+
+    def step(self, accumulators: Values, x: Value, column: Value | None = None) -> Values:
+        """The accumulators with one element more, as it is read. A product that the map ends in feeds a sum: both round once."""
+        if self.map is not None and self.op.adds and self.op.prepare is itself and self.map.gives == self.computed == self.accumulator:
+            factors = self.map.factors(x.cast(self.map.takes))
+            if factors is not None:
+                return (fma(*factors, accumulators[0]),)
+        return self.op.step(accumulators, self.element(x), column)
+
+    def finish(self, totals: Values) -> Values:
+        """The accumulators' total -> the result, or the results of several ops."""
+        finished = self.op.finish(totals, self.about)
+        values = finished if isinstance(finished, tuple) else (finished,)
+        if self.finalize is not None:
+            values = (self.finalize(values[0].cast(self.finalize.takes)),)
+        return tuple(value.cast(element) for value, element in zip(values, self.results, strict=True))
+
+    @property
+    def results(self) -> tuple[ElementType, ...]:
+        """The types of all results."""
+        return (self.result, *self.others)
+
     @property
     def about(self) -> About:
         return About(self.columns, self.computed, self.ddof)
@@ -161,12 +203,12 @@ class Problem:
         Sums that start from +0.0 equal sums from -0.0 joined by +0.0 at the end, bit for bit: the two differ in the sign of
         a zero total only, and a chain from +0.0 never reaches -0.0. So the default `initial` costs nothing.
         """
-        return self.accumulator.numpy.type(0) if self._absorbed else self.identity
+        return self.accumulator.numpy.type(0) if self.starts_from_zero else self.identity
 
     @property
     def epilogue_initial(self) -> Number | None:
         """`initial` where it has to be joined after the tree: neither the identity nor absorbed by `start`; else None."""
-        if self.initial is None or self._absorbed:
+        if self.initial is None or self.starts_from_zero:
             return None
         with np.errstate(over="ignore", invalid="ignore"):  # too large a number is infinite, as in NumPy
             (start,) = self.op.join(array_value(self.initial, self.computed))
@@ -187,17 +229,24 @@ class Problem:
     @property
     def has_epilogue(self) -> bool:
         """Whether each result passes through one more elementwise step: joining `initial`, finishing, rounding to the result's type."""
-        return self.epilogue_initial is not None or self.taken is None or self.accumulators[self.taken] != self.result
+        if self.epilogue_initial is not None or self.taken is None:
+            return True
+        return tuple(self.accumulators[i] for i in self.taken) != self.results
 
     @functools.cached_property
-    def taken(self) -> int | None:
-        """Which of the accumulators is the result as it is; None where it is computed from them."""
-        held = [Trace.input("total", element) for element in self.accumulators]
-        finished = self.op.finish(tuple(held), self.about).raw
-        return next((i for i, value in enumerate(held) if value.raw is finished), None)
+    def taken(self) -> tuple[int, ...] | None:
+        """Which of the accumulators are the results as they are; None where one is computed from them."""
+        held = [Trace.input(f"total {i}", element) for i, element in enumerate(self.accumulators)]
+        if self.finalize is not None:
+            return None
+        finished = self.op.finish(tuple(held), self.about)
+        raws = [value.raw for value in (finished if isinstance(finished, tuple) else (finished,))]
+        places = {id(value.raw): i for i, value in enumerate(held)}
+        return tuple(places[id(raw)] for raw in raws) if all(id(raw) in places for raw in raws) else None
 
     @property
-    def _absorbed(self) -> bool:
+    def starts_from_zero(self) -> bool:
+        """Whether +0.0 joins a sum of floats: its accumulators may start from it."""
         plus_zero = self.initial == 0 and math.copysign(1.0, self.initial) > 0
         return self.op.adds and self.accumulator.is_float and plus_zero
 

@@ -19,6 +19,7 @@ import numpy as np
 from .errors import check
 from .expressions import Value, Values
 from .expressions_numpy import array_value
+from .functions import Given
 from .layout import Layout
 from .op import I64
 from .problem import Number, Problem
@@ -34,26 +35,29 @@ def reference(
     x: ArrayLike,
     tuning: object,
     *,
-    op: str = "sum",
+    op: str | tuple[str, ...] = "sum",
     axis: int | tuple[int, ...] | None = -1,
     keepdims: bool = False,
     dtype: object = None,
     initial: Number | None = None,
     ddof: int = 0,
-) -> Array:
+    map: Given | None = None,
+    finalize: Given | None = None,
+) -> Any:
     """What `reduce` with this tuning returns on every device, computed by NumPy in the same order.
 
     x: any shape and supported type. Arguments and errors as `reduce`; the target's limits are not checked.
-    ddof: NumPy's, of var and std.
+    ddof: NumPy's, of var and std. map, finalize: as `reduce`'s.
 
     >>> reference([1.0, 2.0, 3.0], {"partial_reduction": [64], "lane_basis": [[16], [0]]}).item()
     6.0
     """
     array = np.asarray(x)
-    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof)
+    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof, map, finalize)
     parsed = Tuning.parse(tuning)
     layout = None if problem.is_empty or problem.columns == 1 else Layout.of(problem, parsed)
-    return tree(as_matrix(array, problem), problem, layout).reshape(problem.kept_shape)
+    results = [result.reshape(problem.kept_shape) for result in trees(as_matrix(array, problem), problem, layout)]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def as_matrix(x: Array, problem: Problem) -> Array:
@@ -63,22 +67,24 @@ def as_matrix(x: Array, problem: Problem) -> Array:
 
 def tree(matrix: Array, problem: Problem, layout: Layout | None) -> Array:
     """`[rows, K]` -> `[rows]`, in the order of `layout` (None where there is nothing to distribute: K is 0 or 1)."""
+    (result,) = trees(matrix, problem, layout)
+    return result
+
+
+def trees(matrix: Array, problem: Problem, layout: Layout | None) -> tuple[Array, ...]:
+    """As `tree`, every result of several ops."""
     check(matrix.ndim == 2, f"tree takes a matrix, not {matrix.ndim} dimensions")
     op = problem.op
     with np.errstate(all="ignore"):  # overflow and NaN are results here, as on every device
-        elements = _elements(matrix, problem)
+        elements = array_value(matrix, problem.input)
         joined = None if problem.initial is None else op.join(array_value(problem.initial, problem.computed))
         if layout is None and problem.columns == 1:
-            totals = op.alone(_at(elements, np.s_[:, 0]), joined, array_value(0, I64))
+            totals = op.alone(problem.element(_at(elements, np.s_[:, 0])), joined, array_value(0, I64))
         else:
             totals = _starts(problem, (len(matrix),)) if layout is None else _tree(elements, problem, layout)
             totals = totals if joined is None else op.combine(joined, totals)
-        result = op.finish(totals, problem.about).cast(problem.result)
-        return np.asarray(np.broadcast_to(result.raw, len(matrix)))
-
-
-def _elements(matrix: Array, problem: Problem) -> Value:
-    return array_value(matrix, problem.input).cast(problem.loop_type).cast(problem.computed)
+        results = [np.asarray(np.broadcast_to(result.raw, len(matrix))) for result in problem.finish(totals)]
+    return tuple(results)
 
 
 def _starts(problem: Problem, shape: tuple[int, ...]) -> Values:
@@ -97,7 +103,7 @@ def _tree(elements: Value, problem: Problem, layout: Layout) -> Values:
         step = _at(elements, np.s_[:, first : first + tile.size])
         read = np.s_[:, : step.raw.shape[1]]
         columns = array_value(np.arange(first, first + step.raw.shape[1]), I64)
-        new = op.step(tuple(_at(held, read) for held in accumulators), step, columns)
+        new = problem.step(tuple(_at(held, read) for held in accumulators), step, columns)
         for held, changed in zip(accumulators, new, strict=True):
             held.raw[read] = changed.raw  # past K they stay as they are
 

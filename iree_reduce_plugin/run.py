@@ -55,7 +55,7 @@ class Executable:
         shape: tuple[int, ...],
         element: ElementType,
         result_shape: tuple[int, ...],
-        result: ElementType,
+        result: ElementType | tuple[ElementType, ...],
         alignment: int = STOCK_ALIGNMENT,
     ):
         self.device = device
@@ -64,16 +64,16 @@ class Executable:
         self._nbytes = element.bytes * math.prod(shape)
         self._element = _ELEMENTS[element.name]
         self._raw_input = _raw(element)
-        self._result_shape, self._result_dtype, self._raw_result = result_shape, result.numpy, _raw(result)
-        self._result_is_raw = self._result_dtype == self._raw_result
+        results = result if isinstance(result, tuple) else (result,)
+        self._result_shape, self._results = result_shape, tuple((one.numpy, _raw(one)) for one in results)
         self._alignment = alignment
         self._lock = threading.Lock()
         self._driver = ""
         _executables.add(self)
         self._load(device.driver_for(self._nbytes))
 
-    def __call__(self, x: Array) -> Array:
-        """The result for `x`, which has the shape and type the module was compiled for, as an array of its own.
+    def __call__(self, x: Array) -> list[Array]:
+        """The results for `x`, which has the shape and type the module was compiled for, as arrays of their own.
 
         Raises InputError for another shape or type, DeviceError where the device fails.
         """
@@ -84,10 +84,10 @@ class Executable:
             if driver != self._driver:  # in a forked child
                 self._load(driver)
             try:
-                result = self._invoke(x if x.dtype == self._raw_input else x.view(self._raw_input))
+                results = self._invoke(x if x.dtype == self._raw_input else x.view(self._raw_input))
             except (RuntimeError, ValueError) as e:
                 raise DeviceError(f"device {self.device.name} failed: {e}") from e
-        return result if self._result_is_raw else result.view(self._result_dtype)
+        return results
 
     def _load(self, driver: str) -> None:
         opened = open_driver(driver, self.device.device_id)
@@ -99,20 +99,19 @@ class Executable:
             raise DeviceError(f"device {self.device.name} can't load the module: {e}") from e
         self._driver = driver
         self._send = self._sender(opened)
-        self._fetch: Callable[[Any], Array]
-        if self.device.is_local:
-            self._fetch = self._mapped
-        else:
-            self._fetch = _Staged(opened, self._result_shape, self._raw_result)
+        self._fetch: list[Callable[[Any], Array]] = [
+            _Mapped(self._result_shape, raw, dtype) if self.device.is_local else _Staged(opened, self._result_shape, raw, dtype)
+            for dtype, raw in self._results
+        ]
 
-    def _invoke(self, x: Array) -> Array:
+    def _invoke(self, x: Array) -> list[Array]:
         # A buffer view that outlives its device crashes the process at its end: none is left behind in a name.
         inputs, outputs = rt.VmVariantList(1), rt.VmVariantList(1)
         if not x.flags.c_contiguous:
             x = np.ascontiguousarray(x)
         inputs.push_ref(self._send(x))  # `x` stays alive in this frame while the kernel reads it
         self._context.invoke(self._function, inputs, outputs)
-        return self._fetch(outputs.get_as_object(0, rt.HalBufferView))
+        return [fetch(outputs.get_as_object(i, rt.HalBufferView)) for i, fetch in enumerate(self._fetch)]
 
     def _sender(self, opened: OpenDevice) -> Callable[[Array], Any]:
         """What brings a contiguous array to the device, as a buffer view."""
@@ -137,10 +136,6 @@ class Executable:
             return send_away
         return send_any if alignment <= self._dtype.itemsize else send_aligned
 
-    def _mapped(self, view: Any) -> Array:
-        result: Array = view.map().asarray(self._result_shape, self._raw_result).copy()
-        return result
-
 
 def _after_fork() -> None:
     """In the child: another thread's lock stays taken for ever, and its context is in the middle of a call."""
@@ -154,14 +149,25 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+class _Mapped:
+    """Copies a result out of memory that the host sees. raw: what it lies there as; dtype: what it is."""
+
+    def __init__(self, shape: tuple[int, ...], raw: np.dtype[Any], dtype: np.dtype[Any]):
+        self._shape, self._raw, self._dtype = shape, raw, dtype
+
+    def __call__(self, view: Any) -> Array:
+        result: Array = view.map().asarray(self._shape, self._raw).copy()
+        return result if self._raw == self._dtype else result.view(self._dtype)
+
+
 class _Staged:
     """Copies a result out of a device's own memory, through a buffer that both sides see.
 
     `DeviceArray.to_host` imports the host's memory instead, which Vulkan takes at the page's alignment only.
     """
 
-    def __init__(self, opened: OpenDevice, shape: tuple[int, ...], dtype: np.dtype[Any]):
-        self._opened, self._shape, self._dtype = opened, shape, dtype
+    def __init__(self, opened: OpenDevice, shape: tuple[int, ...], raw: np.dtype[Any], dtype: np.dtype[Any]):
+        self._opened, self._shape, self._raw, self._dtype = opened, shape, raw, dtype
         self._nbytes = dtype.itemsize * math.prod(shape)
 
     def __call__(self, view: Any) -> Array:
@@ -171,8 +177,8 @@ class _Staged:
         done = rt.HalFence.create_at(semaphore, 1)
         device.queue_copy(view.get_buffer(), staging, [], done)
         done.wait()
-        result: Array = staging.map().asarray(self._shape, self._dtype).copy()
-        return result
+        result: Array = staging.map().asarray(self._shape, self._raw).copy()
+        return result.view(self._dtype)
 
 
 def _raw(element: ElementType) -> np.dtype[Any]:

@@ -14,7 +14,7 @@ module attributes {transform.with_named_sequence} {
         %extracted_slice_2 = tensor.extract_slice %arg4[%c0_1] [4] [1] : tensor<4xf32> to tensor<4xf32>
         %5 = affine.apply #map()[%arg1, %arg3]
         %6 = affine.apply #map1()[%arg3]
-        %cst = arith.constant dense<0.000000e+00> : vector<4xf32>
+        %cst = arith.constant dense<-0.000000e+00> : vector<4xf32>
         %cst_3 = arith.constant dense<-0.000000e+00> : vector<4xf32>
         %c0_4 = arith.constant 0 : index
         %c4 = arith.constant 4 : index
@@ -69,7 +69,9 @@ module attributes {transform.with_named_sequence} {
       %11 = arith.addf %7, %8 : f32
       %12 = arith.addf %11, %9 : f32
       %13 = arith.addf %12, %10 : f32
-      %inserted = tensor.insert %13 into %extracted_slice[] : tensor<f32>
+      %cst = arith.constant 0.000000e+00 : f32
+      %14 = arith.addf %cst, %13 : f32
+      %inserted = tensor.insert %14 into %extracted_slice[] : tensor<f32>
       %c0_1 = arith.constant 0 : index
       scf.forall.in_parallel {
         tensor.parallel_insert_slice %inserted into %arg2[] [] [] : tensor<f32> into tensor<f32>

@@ -23,7 +23,7 @@ module attributes {transform.with_named_sequence} {
           %6 = affine.apply #map()[%arg1, %arg3, %arg6]
           %7 = affine.apply #map1()[%arg4, %arg7]
           %8 = affine.apply #map2()[%arg6, %arg7]
-          %cst = arith.constant dense<0.000000e+00> : vector<4xf32>
+          %cst = arith.constant dense<-0.000000e+00> : vector<4xf32>
           %cst_6 = arith.constant dense<-0.000000e+00> : vector<4xf32>
           %c0_7 = arith.constant 0 : index
           %c16 = arith.constant 16 : index
@@ -82,11 +82,13 @@ module attributes {transform.with_named_sequence} {
         %15 = arith.addf %11, %12 : f32
         %16 = arith.addf %15, %13 : f32
         %17 = arith.addf %16, %14 : f32
-        %18 = vector.from_elements %17 : vector<1xf32>
-        %19 = vector.transfer_write %18, %extracted_slice_2[%8] {in_bounds = [true]} : vector<1xf32>, tensor<4xf32>
+        %cst = arith.constant 0.000000e+00 : f32
+        %18 = arith.addf %cst, %17 : f32
+        %19 = vector.from_elements %18 : vector<1xf32>
+        %20 = vector.transfer_write %19, %extracted_slice_2[%8] {in_bounds = [true]} : vector<1xf32>, tensor<4xf32>
         %c0_4 = arith.constant 0 : index
         scf.forall.in_parallel {
-          tensor.parallel_insert_slice %19 into %arg4[%c0_4] [4] [1] : tensor<4xf32> into tensor<4xf32>
+          tensor.parallel_insert_slice %20 into %arg4[%c0_4] [4] [1] : tensor<4xf32> into tensor<4xf32>
         }
       } {mapping = [#gpu.thread<linear_dim_0>]}
       %c0_0 = arith.constant 0 : index

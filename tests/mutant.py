@@ -39,7 +39,7 @@ def only_one_subgroup_writes():
 
 
 def wrong_identity():
-    arithmetic.start = lambda the_problem, length: (arithmetic.splat(1, length, the_problem.accumulator),)
+    arithmetic.start = lambda the_problem, target, length: (arithmetic.splat(1, length, the_problem.accumulator),)
 
 
 def nothing():

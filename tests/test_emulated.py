@@ -143,7 +143,7 @@ def check(problem, tuning, target):
 
 @emulated
 @pytest.mark.parametrize("target", ["gfx942", "gfx90a"])
-@pytest.mark.parametrize(("shape", "tuning", "most"), [((4096,), SEED_1, 300), ((4, 4096), SEED_2, 450)], ids=["4096", "4x4096"])
+@pytest.mark.parametrize(("shape", "tuning", "most"), [((4096,), SEED_1, 255), ((4, 4096), SEED_2, 443)], ids=["4096", "4x4096"])
 def test_seed(shape, tuning, most, target):
     found = check(Problem.of(shape), tuning, target)
     assert found.workgroups == 1 and found.run.total <= most

@@ -79,7 +79,7 @@ def test_a_sum_of_minus_zeros(device, dtype):
 
 @everywhere
 @pytest.mark.parametrize("op", ["max", "min"])
-@pytest.mark.parametrize("at", [0, 1, 150, COUNT - 1])
+@pytest.mark.parametrize("at", [0, 150, COUNT - 1])
 def test_zeros_of_both_signs(device, op, at):
     x = filled(-0.0, "f32")
     x[at] = 0.0
@@ -95,8 +95,8 @@ def test_zeros_of_both_signs(device, op, at):
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize(("at", "value"), [(0, np.nan), (7, -np.nan), (COUNT - 1, np.nan)])
 def test_nan_anywhere(device, op, dtype, at, value):
-    if device.startswith("gfx") and dtype in ("f64", "f16") and at == 7:
-        pytest.skip("the emulator takes a while: the other places and types are run")
+    if device != "cpu" and dtype in ("f64", "f16") and at == 7:
+        pytest.skip("a kernel takes a while there: the other places and types are run")
     x = np.ones(COUNT, ElementType.of(dtype).numpy)
     x[at] = value
     result, expected = results(device, x, op)

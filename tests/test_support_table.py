@@ -68,7 +68,7 @@ def test_a_dash_is_where_numpy_refuses_too(op, kind):
                 refused = True
             assert refused == (said == "-"), name
         else:
-            assert said != "-"
+            assert (said == "-") == (op == "ptp" and name == "bool")  # NumPy subtracts no bools
 
 
 @pytest.mark.slow

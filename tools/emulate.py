@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,10 +29,9 @@ from iree_reduce_plugin.compare import allowed_units, units_apart
 from iree_reduce_plugin.compiler import DEFAULT_TIMEOUT, compile_job, emit, telling_line
 from iree_reduce_plugin.errors import CompileError, InputError, ReduceError, TuningError, check
 from iree_reduce_plugin.job import STRATEGIES, Job
-from iree_reduce_plugin.ops import OPS
 from iree_reduce_plugin.plan import make_job
 from iree_reduce_plugin.problem import Problem, parse_shape
-from iree_reduce_plugin.reference import as_matrix, tree
+from iree_reduce_plugin.reference import as_matrix, trees
 from iree_reduce_plugin.targets import find_target
 from iree_reduce_plugin.toolchain import compile_flags
 
@@ -45,6 +45,7 @@ class Emulation:
     run: Run
     dispatch: dict[str, Any]
     allowed: float  # units in the last place that the result may be off the reference
+    others: tuple[tuple[Any, Any], ...] = ()  # (result, expected) of several ops' further results
 
     @property
     def workgroups(self) -> int:
@@ -53,7 +54,7 @@ class Emulation:
 
     @property
     def units(self) -> float:
-        return units_apart(self.result, self.expected)
+        return max(units_apart(*pair) for pair in ((self.result, self.expected), *self.others))
 
     @property
     def right(self) -> bool:
@@ -78,28 +79,38 @@ def emulated_job(problem: Problem, tuning: object, target: str, strategy: str = 
 def emulate(job: Job, x: Any) -> Emulation:
     """Compiles the job and runs it on an array of the problem's shape and type; `open_emulator` comes first."""
     problem = job.problem
-    dispatch, data = _compiled(job)
-    result = np.zeros(problem.rows, problem.result.numpy)
+    dispatch, data, offsets = _compiled(job)
+    # IREE puts several results into one buffer, at offsets that the kernel knows.
+    held = [np.zeros(offsets[i] + problem.rows * element.bytes, np.uint8) for i, element in enumerate(problem.results)]
     threads = dispatch["workgroup_size"][0]
-    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, [np.ascontiguousarray(x)], [result])
+    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, [np.ascontiguousarray(x)], held)
+    results = [part[offset:].view(element.numpy) for part, offset, element in zip(held, offsets, problem.results, strict=True)]
     known = job.tuning is not None or problem.columns == 1
-    expected = tree(as_matrix(x, problem), problem, job.layout).reshape(problem.kept_shape) if known else None
-    return Emulation(result.reshape(problem.kept_shape), expected, run, dispatch, allowed_units(job))
+    expected: list[Any] = list(trees(as_matrix(x, problem), problem, job.layout)) if known else [None] * len(results)
+    shaped = [[None if one is None else one.reshape(problem.kept_shape) for one in pair] for pair in zip(results, expected, strict=True)]
+    return Emulation(*shaped[0], run, dispatch, allowed_units(job), tuple((a, b) for a, b in shaped[1:]))
 
 
-def _compiled(job: Job) -> tuple[dict[str, Any], bytes]:
-    """The report's entry and the code object."""
+def _compiled(job: Job) -> tuple[dict[str, Any], bytes, list[int]]:
+    """The report's entry, the code object, and each result's offset in its buffer."""
     with tempfile.TemporaryDirectory(prefix="iree_reduce_") as dump:
         artifact = compile_job(job, dump_dir=dump)
         if len(artifact.dispatches) != 1:
             raise CompileError(f"{job.problem}: IREE made {len(artifact.dispatches)} dispatches of it, and only a single one is emulated")
+        offsets = _offsets("".join(path.read_text() for path in Path(dump).glob("configured_*.mlir")), len(job.problem.results))
         extra = SETS[job.target.name][2]
         if extra:  # flags of the whole process, which the compiler's process can't be given: the same texts, through iree-compile
             for old in Path(dump).iterdir():
                 old.unlink()
             _iree_compile(job, extra, Path(dump))
         (path,) = Path(dump).glob("*.hsaco")
-        return artifact.dispatches[0], path.read_bytes()
+        return artifact.dispatches[0], path.read_bytes(), offsets
+
+
+def _offsets(text: str, results: int) -> list[int]:
+    """Of the bindings after the array's, as IREE wrote the dispatch."""
+    found = dict(re.findall(r"binding\.subspan .*? binding\((\d+)\) .*?offset\(%c(\d+)(?:_\d+)?\)", text))
+    return [int(found.get(str(1 + i), 0)) for i in range(results)]
 
 
 def _iree_compile(job: Job, extra: Sequence[str], dump: Path) -> None:
@@ -134,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0], epilog=f"tinygrad known to work: {KNOWN_COMMIT}")
     parser.add_argument("--shape", required=True, help="shape and type, e.g. 4x4096xf32")
     parser.add_argument("--tuning", help="JSON, the path of a JSON file, or an MLIR attribute; left out: the default for the target")
-    parser.add_argument("--op", default="sum", choices=OPS)
+    parser.add_argument("--op", default="sum", help="as of reduce; several joined by commas")
     parser.add_argument("--axis", default="-1", help="an integer, several joined by commas, or none for all (default: -1)")
     parser.add_argument("--target", default="gfx942", choices=SETS)
     parser.add_argument("--strategy", default="subgroup", choices=STRATEGIES)

@@ -37,10 +37,10 @@ def build_schedule(job: Job) -> ir.Module:
 def _replace(job: Job, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
     """Inlines the kernel in the place of the reduction, and of the step after it where there is one."""
     last = t.find(function, GENERIC, "epilogue") if job.problem.has_epilogue else reduction
-    taken = 0 if job.problem.has_epilogue else job.problem.taken or 0
+    taken = range(len(job.problem.results)) if job.problem.has_epilogue else job.problem.taken or ()
     source = t.producer(reduction, 0)
     with t.foreach(last) as op:
-        t.inline("kernel", [t.result(source)], t.result(op, taken), op, module)
+        t.inline("kernel", [t.result(source)], t.result(op, *taken), op, module)
     t.dce(function)
     if job.layout is not None and job.layout.kept:
         t.populate_workgroup_count(t.find(function, "scf.forall", WORKGROUPS))

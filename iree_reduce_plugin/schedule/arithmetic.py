@@ -25,9 +25,8 @@ Values = tuple[ir.Value, ...]
 
 def step(problem: Problem, target: Target, held: Values, x: ir.Value, column: ir.Value, along_k: bool) -> Values:
     """The accumulators with the elements as read. column: of the first element; the others follow it, or all have the same."""
-    element = loaded(x, problem.input, target).cast(problem.loop_type).cast(problem.computed)
     place = _columns(column, ir.VectorType(x.type).shape[0], along_k, target) if problem.op.takes_index else None
-    return _raw(problem.op.step(_values(problem, target, held), element, place))
+    return _raw(problem.step(_values(problem, target, held), loaded(x, problem.input, target), place))
 
 
 def _columns(column: ir.Value, length: int, along_k: bool, target: Target) -> Value:
@@ -45,9 +44,18 @@ def identity(problem: Problem, length: int) -> Values:
     return tuple(splat(element.numpy.type(value), length, element) for value, element in parts)
 
 
-def start(problem: Problem, length: int) -> Values:
+def start(problem: Problem, target: Target, length: int) -> Values:
     """Vectors of what the accumulators start from."""
-    return (splat(problem.start, length, problem.accumulator), *identity(problem, length)[1:])
+    first = problem.identity if _adds_zero_last(problem, target) else problem.start
+    return (splat(first, length, problem.accumulator), *identity(problem, length)[1:])
+
+
+def _adds_zero_last(problem: Problem, target: Target) -> bool:
+    """Whether +0.0, which NumPy joins to a sum, is added to the total: accumulators that start from -0.0 save the first addition.
+
+    Elsewhere they start from +0.0, which gives the same bits (see `Problem.start`): Vulkan's drivers drop either addition.
+    """
+    return problem.starts_from_zero and target.backend in ("hip", "cuda")
 
 
 def combine(problem: Problem, target: Target, a: Values, b: Values) -> Values:
@@ -59,12 +67,14 @@ def fold(problem: Problem, target: Target, values: Sequence[Values]) -> Values:
     return functools.reduce(functools.partial(combine, problem, target), values)
 
 
-def finish(problem: Problem, target: Target, total: Values) -> ir.Value:
+def finish(problem: Problem, target: Target, total: Values) -> Values:
     """Scalars: the accumulators' total -> the result as memory holds it, `initial` joined, finished by the op, rounded once."""
     values = _values(problem, target, total)
-    if problem.epilogue_initial is not None:
+    if _adds_zero_last(problem, target):
+        values = problem.op.combine(problem.op.join(_constant(0.0, problem.computed, target)), values)
+    elif problem.epilogue_initial is not None:
         values = problem.op.combine(problem.op.join(_constant(problem.epilogue_initial, problem.computed, target)), values)
-    return stored(problem.op.finish(values, problem.about).cast(problem.result))
+    return tuple(stored(result) for result in problem.finish(values))
 
 
 def _values(problem: Problem, target: Target, raw: Values) -> tuple[Value, ...]:

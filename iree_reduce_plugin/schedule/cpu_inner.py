@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iree.compiler import ir
-from iree.compiler.dialects import scf, tensor, vector
+from iree.compiler.dialects import scf, tensor
 
 from ..job import Job
 from ..loops import INNER, K
@@ -17,7 +17,7 @@ from . import arithmetic
 from .arithmetic import Values
 from .cpu_tree import count, join_in_memory
 from .loads import Place, load
-from .payload import apply, clamp, indices, symbol
+from .payload import apply, clamp, indices, put, symbol
 
 CACHE_BYTES = 1 << 15  # of accumulators of a block
 VECTOR = 64  # results to a vector: some registers, so that additions overlap
@@ -41,19 +41,19 @@ class CpuInner:
         most = max(1, CACHE_BYTES // (self.size * layout.accumulator_bytes))
         self.block = self.tile if self.tile <= most else max(1, most // VECTOR) * VECTOR if most >= VECTOR else most
 
-    def write(self, x: ir.Value, at: Place, out: ir.Value) -> ir.Value:
-        """Writes the results of the workgroup's tile for the row into `out`, block by block; the last tile overlaps the one before."""
+    def write(self, x: ir.Value, at: Place, outs: list[ir.Value]) -> list[ir.Value]:
+        """Writes the results of the workgroup's tile for the row into `outs`, block by block; the last tile overlaps the one before."""
         tile = self.layout.inner
         position = symbol(0) * tile.size
         first = clamp(position, tile.extent - self.tile, [at[INNER]]) if tile.remainder else apply(position, [at[INNER]])
 
         def body(offset: ir.Value, results: list[ir.Value], length: int) -> list[ir.Value]:
             here = {**at, INNER: apply(symbol(0) + symbol(1), [first, offset])}
-            return [self._block(x, here, results[0], length)]
+            return self._block(x, here, results, length)
 
-        return self._loop(self.tile, self.block, [out], body)[0]
+        return self._loop(self.tile, self.block, outs, body)
 
-    def _block(self, x: ir.Value, at: Place, out: ir.Value, length: int) -> ir.Value:
+    def _block(self, x: ir.Value, at: Place, outs: list[ir.Value], length: int) -> list[ir.Value]:
         accumulators = [tensor.EmptyOp([self.size, length], element_type(element)).result for element in self.problem.accumulators]
         accumulators = self._start(accumulators, length)
         rounds, rest = divmod(self.layout.full_steps, AT_A_TIME)
@@ -69,12 +69,12 @@ class CpuInner:
         if left := self.layout.columns.remainder:
             column = index(self.layout.full_steps * self.size)
             accumulators = self._steps(accumulators, x, {**at, K: column}, length, left, 1)
-        return self._combine(accumulators, at, out, length)
+        return self._combine(accumulators, at, outs, length)
 
     def _start(self, accumulators: Accumulators, length: int) -> Accumulators:
         def each(place: ir.Value, held: list[ir.Value]) -> list[ir.Value]:
             return self._vectors(
-                length, held, lambda first, old, count: self._put(old, place, first, arithmetic.start(self.problem, count))
+                length, held, lambda first, old, count: self._put(old, place, first, arithmetic.start(self.problem, self.target, count))
             )
 
         return count(0, self.size, accumulators, each)
@@ -96,7 +96,7 @@ class CpuInner:
 
         return count(0, places, accumulators, each)
 
-    def _combine(self, accumulators: Accumulators, at: Place, out: ir.Value, length: int) -> ir.Value:
+    def _combine(self, accumulators: Accumulators, at: Place, outs: list[ir.Value], length: int) -> list[ir.Value]:
         """The tree, each step of it on vectors of results, in place: elements into the first, lanes level by level, subgroups."""
 
         def join(place: ir.Value, other: ir.Value, held: Accumulators) -> Accumulators:
@@ -111,12 +111,11 @@ class CpuInner:
         def finish(first: ir.Value, results: list[ir.Value], count: int) -> list[ir.Value]:
             total = self._get(accumulators, index(0), first, count)
             scalars = [arithmetic.finish(self.problem, self.target, arithmetic.extract(total, i)) for i in range(count)]
-            line = vector.FromElementsOp(ir.VectorType.get([count], scalars[0].type), scalars).result
             inner = apply(symbol(0) + symbol(1), [at[INNER], first])
             place = indices(self.problem.result_memory, {**at, INNER: inner})
-            return [write(line, results[0], place, in_bounds=True)]
+            return [put(line, result, place) for line, result in zip(zip(*scalars, strict=True), results, strict=True)]
 
-        return self._vectors(length, [out], finish)[0]
+        return self._vectors(length, outs, finish)
 
     def _get(self, accumulators: Accumulators, place: ir.Value, first: ir.Value, count: int) -> Values:
         parts = zip(accumulators, self.problem.accumulators, strict=True)

@@ -33,31 +33,29 @@ class CpuKernel:
 
     def write(self, module: ir.Module) -> None:
         source = tensor_type(self.problem.memory_shape, self.problem.input)
-        kind = tensor_type(self.extents, self.problem.result)
-        with function(module, "kernel", [source], [kind]) as (x,):
-            out = tensor.EmptyOp(self.extents, element_type(self.problem.result)).result
-            give([self.workgroups(x, out)])
+        kinds = [tensor_type(self.extents, result) for result in self.problem.results]
+        with function(module, "kernel", [source], kinds) as (x,):
+            give(self.workgroups(x, [tensor.EmptyOp(self.extents, element_type(result)).result for result in self.problem.results]))
 
-    def workgroups(self, x: ir.Value, out: ir.Value) -> ir.Value:
+    def workgroups(self, x: ir.Value, outs: list[ir.Value]) -> list[ir.Value]:
         counts, kept = self.layout.workgroups, self.layout.kept
         if not counts:
-            return self.results.write(x, {}, out)
-        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], [out]) as loop:
+            return self.results.write(x, {}, outs)
+        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], outs) as loop:
             loop.operation.attributes[STAGE] = ir.StringAttr.get(WORKGROUPS)
             group = dict(zip(kept, loop.indices, strict=True))
-            (whole,) = loop.whole
-            loop.give([self.rows(x, group, whole) if ROWS in kept else self.results.write(x, group, whole)])
-        return results(loop)[0]
+            loop.give(self.rows(x, group, loop.whole) if ROWS in kept else self.results.write(x, group, loop.whole))
+        return results(loop)
 
-    def rows(self, x: ir.Value, group: dict[str, ir.Value], out: ir.Value) -> ir.Value:
+    def rows(self, x: ir.Value, group: dict[str, ir.Value], outs: list[ir.Value]) -> list[ir.Value]:
         """The workgroup's rows, one after the other; the last workgroup may have fewer."""
         tile = self.layout.rows
         first = apply(symbol(0) * tile.size, [group[ROWS]])
-        loop = scf.ForOp(first, _end(tile, group[ROWS]), index(1), [out])
+        loop = scf.ForOp(first, _end(tile, group[ROWS]), index(1), outs)
         with ir.InsertionPoint(loop.body):
             row = {**group, ROWS: loop.induction_variable}
-            scf.YieldOp([self.results.write(x, row, loop.inner_iter_args[0])])
-        return loop.results[0]
+            scf.YieldOp(self.results.write(x, row, list(loop.inner_iter_args)))
+        return list(loop.results)
 
 
 def _end(tile: Tile, workgroup: ir.Value) -> ir.Value:

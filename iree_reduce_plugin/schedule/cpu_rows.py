@@ -38,8 +38,8 @@ class CpuRows:
         self.size = layout.columns.size
         self.in_registers = self.size * layout.accumulator_bytes <= REGISTER_BYTES
 
-    def write(self, x: ir.Value, at: Place, out: ir.Value) -> ir.Value:
-        """Writes the result of the row into `out`."""
+    def write(self, x: ir.Value, at: Place, outs: list[ir.Value]) -> list[ir.Value]:
+        """Writes the results of the row into `outs`."""
         if self.in_registers:
             total = combine_accumulators(self.problem, self.target, self.layout, self._registers(x, at))
         else:
@@ -49,11 +49,11 @@ class CpuRows:
                 total = arithmetic.extract(self._held(join_in_memory(tile, accumulators, self._joined), index(0), 1), 0)
             else:
                 total = combine_accumulators(self.problem, self.target, self.layout, self._reader(accumulators))
-        total = arithmetic.finish(self.problem, self.target, total)
-        return tensor.InsertOp(total, out, indices(self.problem.result_memory, at)).result
+        results, where = arithmetic.finish(self.problem, self.target, total), indices(self.problem.result_memory, at)
+        return [tensor.InsertOp(result, out, where).result for result, out in zip(results, outs, strict=True)]
 
     def _registers(self, x: ir.Value, at: Place) -> Reader:
-        held = arithmetic.start(self.problem, self.size)
+        held = arithmetic.start(self.problem, self.target, self.size)
         if self.layout.full_steps:
             loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), list(held))
             with ir.InsertionPoint(loop.body):
@@ -69,7 +69,9 @@ class CpuRows:
 
     def _memory(self, x: ir.Value, at: Place) -> list[ir.Value]:
         accumulators = [tensor.EmptyOp([self.size], element_type(element)).result for element in self.problem.accumulators]
-        accumulators = self._blocks(accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, length))
+        accumulators = self._blocks(
+            accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, self.target, length)
+        )
         if self.layout.full_steps:
             loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), accumulators)
             with ir.InsertionPoint(loop.body):

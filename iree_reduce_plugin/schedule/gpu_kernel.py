@@ -60,10 +60,9 @@ class GpuKernel:
     def write(self, module: ir.Module) -> None:
         problem = self.problem
         source = tensor_type(problem.memory_shape, problem.input)
-        kind = tensor_type(self.extents, problem.result)
-        with function(module, "kernel", [source], [kind]) as (x,):
-            empty = tensor.EmptyOp(self.extents, element_type(problem.result)).result
-            give(self.workgroups(x, [empty]))
+        kinds = [tensor_type(self.extents, result) for result in problem.results]
+        with function(module, "kernel", [source], kinds) as (x,):
+            give(self.workgroups(x, [tensor.EmptyOp(self.extents, element_type(result)).result for result in problem.results]))
 
     def workgroups(self, x: ir.Value, outs: Outs) -> Outs:
         counts = self.layout.workgroups
@@ -147,7 +146,7 @@ class GpuKernel:
     def _result_lines(self, first: Ids) -> list[Line]:
         """Where the thread's results go, as long as vectors are: side by side are elements of the inner loop, or else rows."""
         rows, inner, dimensions = self.layout.rows.held, self.layout.inner.held, self.problem.result_memory
-        most = self.target.longest_vector(self.problem.result.bytes)
+        most = self.target.longest_vector(max(result.bytes for result in self.problem.results))
         if INNER not in first and len(dimensions) == 1:
             parts = [tuple((start + i, 0) for i in range(length)) for start, length in chunks(rows, most)]
         else:
@@ -164,12 +163,13 @@ class GpuKernel:
         layout = self.layout
         each = next(n for n in range(1, layout.slots + 1) if layout.slots % n == 0 and layout.slots // n <= layout.workgroup_size)
         with forall([layout.slots // each], ["#gpu.thread<linear_dim_0>"], outs) as loop:
-            (written,) = loop.whole
+            written = loop.whole
             for i in range(each):
                 slot, at = self._slot(apply(symbol(0) * each + i, loop.indices), group)
                 total = arithmetic.fold(self.problem, self.target, self._subgroups(partials, slot))
-                written = put([arithmetic.finish(self.problem, self.target, total)], written, at)
-            loop.give([written])
+                finished = arithmetic.finish(self.problem, self.target, total)
+                written = [put([value], out, at) for value, out in zip(finished, written, strict=True)]
+            loop.give(written)
         return results(loop)
 
     def _subgroups(self, partials: Outs, slot: list[ir.Value]) -> list[Values]:
@@ -199,7 +199,7 @@ class GpuKernel:
         for places, at in lines:
             values = [totals[place] for place in places]
             if not self.layout.merges:
-                values = [(arithmetic.finish(self.problem, self.target, value),) for value in values]
+                values = [arithmetic.finish(self.problem, self.target, value) for value in values]
             outs = [put(line, out, at) for line, out in zip(zip(*values, strict=True), outs, strict=True)]
         return outs
 

@@ -53,7 +53,7 @@ class Held:
             ]
 
     def start(self) -> list[Values]:
-        return [arithmetic.start(self.problem, piece.length) for piece in self.pieces]
+        return [arithmetic.start(self.problem, self.target, piece.length) for piece in self.pieces]
 
     def flat(self, values: Sequence[Values]) -> list[ir.Value]:
         return [one for value in values for one in value]

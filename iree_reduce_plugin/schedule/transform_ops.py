@@ -85,8 +85,9 @@ def operand(handle: Handle, position: int) -> ValueHandle:
     return transform.GetOperandOp(any_value(), handle, [position]).result
 
 
-def result(handle: Handle, position: int = 0) -> ValueHandle:
-    return transform.GetResultOp(any_value(), handle, [position]).result
+def result(handle: Handle, *positions: int) -> ValueHandle:
+    """The first result, or those at the positions."""
+    return transform.GetResultOp(any_value(), handle, list(positions or (0,))).result
 
 
 @contextmanager
