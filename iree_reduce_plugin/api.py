@@ -10,8 +10,9 @@ import numpy as np
 
 from .devices import Device, find_device
 from .functions import Given
+from .numpy_rules import Number
 from .plan import Array, Plan, as_array, build_plan, make_job
-from .problem import Number, Problem
+from .problem import Problem
 from .targets import find_target
 from .tuning import Tuning
 

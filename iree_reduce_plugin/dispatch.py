@@ -31,7 +31,7 @@ def build_dispatch(job: Job) -> ir.Module:
     problem = job.problem
     module = ir.Module.create(ir.Location.unknown())
     with ir.InsertionPoint(module.body), ir.Location.unknown():
-        rows = [d.extent for d in problem.memory if d.loop != K]
+        rows = [d.extent for d in problem.result_memory]
         source = tensor_type(problem.memory_shape, problem.input)
 
         @func.FuncOp.from_py_func(source, name="reduce")

@@ -174,6 +174,11 @@ def isnan(x: Value) -> Value:
     return x != x
 
 
+def ordered(bits: Value) -> Value:
+    """A float's bits as an integer of the floats' order, -0 below +0, and back: it is its own inverse."""
+    return bits ^ ((bits >> (bits.element.bits - 1)) & bits.element.limits[1])
+
+
 def fma(a: Operand, b: Operand, c: Operand) -> Value:
     """a * b + c, rounded once; of integers, which round nothing, just that."""
     return _apply("fma", a, b, c)

@@ -33,3 +33,11 @@ class Job:
     @property
     def layout(self) -> Layout | None:
         return None if self.tuning is None else Layout.of(self.problem, self.tuning)
+
+    @property
+    def planned_layout(self) -> Layout:
+        """The layout of a job that has a schedule."""
+        layout = self.layout
+        if layout is None:
+            raise ValueError(f"{self.problem}: a schedule needs a tuning")
+        return layout

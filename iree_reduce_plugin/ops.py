@@ -9,7 +9,7 @@ import numpy as np
 
 from .element_types import ElementType
 from .errors import InputError
-from .expressions import Value, Values, fma, isnan, log, maximum, minimum, sqrt, where
+from .expressions import Value, Values, fma, isnan, log, maximum, minimum, ordered, sqrt, where
 from .op import I64, About, Op, Types, add, as_float, widened
 from .ops_of_several import OPS_OF_SEVERAL
 from .ops_together import together
@@ -76,28 +76,23 @@ def _keys(element: ElementType) -> Types:
     return (ElementType(f"i{element.bits}"),) if element.is_float else (element,)
 
 
-def _ordered(x: Value) -> Value:
-    """A float as an integer of the same order, and back: it is its own inverse."""
-    return x ^ ((x >> (x.element.bits - 1)) & x.element.limits[1])
-
-
 def _key_of_highest(x: Value) -> Values:
     if not x.element.is_float:
         return (x,)
     bits = x.bitcast(f"i{x.element.bits}")
-    return (where(isnan(x), bits.element.limits[0], _ordered(bits)),)
+    return (where(isnan(x), bits.element.limits[0], ordered(bits)),)
 
 
 def _key_of_lowest(x: Value) -> Values:
     if not x.element.is_float:
         return (x,)
     bits = x.bitcast(f"i{x.element.bits}")
-    return (where(isnan(x), bits.element.limits[1], _ordered(bits)),)
+    return (where(isnan(x), bits.element.limits[1], ordered(bits)),)
 
 
 def _of_key(keys: Values, about: About) -> Value:
     """The lowest key and the highest are those of no float but NaN: they become one."""
-    return _ordered(keys[0]).bitcast(about.element) if about.element.is_float else keys[0]
+    return ordered(keys[0]).bitcast(about.element) if about.element.is_float else keys[0]
 
 
 # What is not the accumulator itself.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
+import typing
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +22,6 @@ def together(parts: Sequence[Op]) -> Op:
     """
     check(len({part.name for part in parts}) == len(parts), f"op {[part.name for part in parts]}: each op once", InputError)
     check(len(parts) <= 8, f"op: {len(parts)} ops in one pass are above the 8 that fit a kernel", InputError)
-
-    def loop_types(element: ElementType) -> Types:
-        return tuple(part.loop_type(element) for part in parts)
 
     def split(values: Values) -> list[Values]:
         found, first = [], 0
@@ -61,7 +59,7 @@ def together(parts: Sequence[Op]) -> Op:
         accumulate,
         finish,
         accumulators=lambda element: _joined(part.accumulators(part.loop_type(element).accumulator) for part in parts),
-        result=lambda element: tuple(_one(part.result(chosen)) for part, chosen in zip(parts, loop_types(element), strict=True)),
+        result=lambda element: typing.cast(Types, tuple(part.result(part.loop_type(element)) for part in parts)),
         empty="error" if any(part.empty == "error" for part in parts) else "identity",
         takes_floats=all(part.takes_floats for part in parts),
         takes_bools=all(part.takes_bools for part in parts),
@@ -78,18 +76,11 @@ def _finished(part: Op, own: Values, about: About) -> Value:
     default = part.default_initial(element)
     if default is not None and own[0].element.is_float and part.adds:
         own = part.combine(part.join(own[0].constant(default)), own)
-    finished = part.finish(own, About(about.count, element.accumulator, about.ddof))
-    assert isinstance(finished, Value)
-    return finished
+    return typing.cast(Value, part.finish(own, About(about.count, element.accumulator, about.ddof)))  # an op of one result
 
 
 _ANY = ElementType("f32")  # how many accumulators an op has doesn't depend on it
 
 
-def _one(element: ElementType | Types) -> ElementType:
-    assert isinstance(element, ElementType)
-    return element
-
-
 def _joined(groups: Any) -> tuple[Any, ...]:
-    return functools.reduce(lambda a, b: (*a, *b), groups, ())
+    return tuple(itertools.chain.from_iterable(groups))

@@ -15,7 +15,8 @@ from .element_types import ElementType
 from .errors import DeviceError, InputError, check
 from .functions import Given
 from .job import Job
-from .problem import Number, Problem, parse_shape
+from .numpy_rules import Number
+from .problem import Problem, parse_shape
 from .run import STOCK_ALIGNMENT, Executable
 from .targets import Target, find_target
 from .tuning import Tuning

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +20,9 @@ from .expressions_numpy import array_value
 from .functions import Function, Given
 from .loops import NAMES as LOOP_NAMES
 from .loops import Dimension, K, extent_of, in_memory
-from .op import About, Op, itself, kept
+from .numpy_rules import Number, initial_of, kept_shape_of, loop_type_of, normalise_axes
+from .op import About, Op, itself
 from .ops import find_op
-
-Number = int | float
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Problem:
         check(math.prod(shape) * element.bytes < 2**63, f"shape {shape}: it has more bytes than can be counted in 64 bits", InputError)
         if not isinstance(keepdims, (bool, int, np.bool_)):
             raise TypeError(f"keepdims {keepdims!r} is not a boolean: use True or False")
-        axes = _normalise_axes(axis, len(shape))
+        axes = normalise_axes(axis, len(shape))
         mapped = None if map is None else Function.of("map", map, element.accumulator)
         # What a map gives of a short float in f32 is taken for the short float itself, as if it had not been widened.
         seen = element if mapped is None or mapped.gives == element.accumulator else mapped.gives
@@ -89,10 +87,10 @@ class Problem:
         )
         check(ddof == 0 or the_op.takes_ddof, f"ddof {ddof}: {the_op.numpy} has none; leave it out", InputTypeError)
         columns = math.prod(shape[a] for a in axes)
-        if columns == 0 and initial is None and the_op.empty == "error" and 0 not in _kept(shape, axes):
+        if columns == 0 and initial is None and the_op.empty == "error" and 0 not in kept_shape_of(shape, axes):
             name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
-        start = the_op.default_initial(loop_type) if initial is None else _initial(initial, loop_type)
+        start = the_op.default_initial(loop_type) if initial is None else initial_of(initial, loop_type)
         outcome, finished = the_op.result(loop_type), None
         result, *others = outcome if isinstance(outcome, tuple) else (outcome,)
         if finalize is not None:
@@ -105,7 +103,7 @@ class Problem:
     @functools.cached_property
     def kept_shape(self) -> tuple[int, ...]:
         """The result's shape."""
-        return _kept(self.shape, self.axes, self.keepdims)
+        return kept_shape_of(self.shape, self.axes, self.keepdims)
 
     @functools.cached_property
     def rows(self) -> int:
@@ -264,85 +262,3 @@ def parse_shape(text: str) -> tuple[tuple[int, ...], ElementType]:
     if element is None:
         raise InputError(f"shape {text!r}: type {name!r} is not supported: use one of {', '.join(NAMES)}")
     return tuple(int(n) for n in extents[:-1].split("x")), element
-
-
-def loop_type_of(op: Op, element: ElementType, given: object) -> ElementType:
-    """The type that elements are cast to first: `given` as NumPy's `dtype=`, or the op's own choice."""
-    remedy = "cast the array first, e.g. x.astype({!r})"
-    check(
-        op.takes_floats or not element.is_float,
-        f"op {op.name}: {element.name} has no bits to combine in NumPy; use an integer or bool array",
-        InputTypeError,
-    )
-    check(
-        op.takes_bools or element.name != "bool",
-        f"op {op.name}: bool has no difference in NumPy; cast the array first, e.g. x.astype('i1')",
-        InputTypeError,
-    )
-    if given is None:
-        return op.loop_type(element)
-    check(op.takes_dtype, f"dtype {given!r}: {op.numpy} has none; leave it out", InputTypeError)
-    chosen = ElementType.of(given)
-    check(
-        op.takes_integers or chosen.is_float,
-        f"dtype {chosen.name}: {op.name} is not an integer; use a float, e.g. f64, and round the result",
-        InputError,
-    )
-    check(
-        not (element.is_float and not chosen.is_float),
-        f"dtype {chosen.name}: a {element.name} array is not accumulated in integers; cast the array first",
-        InputError,
-    )
-    check(
-        not (op.loop_type is not kept and chosen.is_bool),
-        f"dtype bool: {op.name} of truth values is not supported; use op any or all, or an integer type, e.g. i64",
-        InputError,
-    )
-    coarse = chosen.is_float and (chosen.bits < 16 or chosen.name == "bf16")
-    check(
-        not coarse or element == chosen,
-        f"dtype {chosen.name}: casting each element of a {element.name} array to {chosen.name} first is not supported yet (IREE drops the "
-        f'rounding); {remedy.format(chosen.numpy.name) if coarse else ""}, or use dtype="f4"',
-        InputError,
-    )
-    return chosen
-
-
-def _normalise_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(rank))
-    given = axis if isinstance(axis, tuple) else (axis,)
-    if any(isinstance(a, bool) for a in given):
-        raise TypeError("an integer is required for the axis")  # as NumPy
-    axes = tuple(_axis_index(operator.index(a), rank) for a in given)
-    if len(set(axes)) != len(axes):
-        raise ValueError("duplicate value in 'axis'")
-    return tuple(sorted(axes))
-
-
-def _axis_index(axis: int, rank: int) -> int:
-    """As `numpy.lib.array_utils.normalize_axis_index`, which NumPy 1.26 has in a private place only."""
-    if not -rank <= axis < rank:
-        raise np.exceptions.AxisError(axis, rank)
-    return axis % rank
-
-
-def _kept(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
-    return tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
-
-
-def _initial(initial: Number, loop_type: ElementType) -> Number:
-    """`initial` as a Python number of the loop's type, so that equal problems have equal keys."""
-    try:
-        value = float(initial) if loop_type.is_float else int(initial)
-    except (TypeError, ValueError, OverflowError) as e:
-        raise InputError(f"initial {initial!r} is not a number that {loop_type.name} can hold") from e
-    check(
-        loop_type.is_float or value == initial,
-        f"initial {initial!r} is not an integer, and the accumulator is {loop_type.name}",
-        InputError,
-    )
-    if not loop_type.is_float:
-        low, high = loop_type.limits
-        check(low <= value <= high, f"initial {value} is outside {loop_type.name}: {low} to {high}", InputError)
-    return value

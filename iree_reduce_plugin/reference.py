@@ -21,8 +21,9 @@ from .expressions import Value, Values
 from .expressions_numpy import array_value
 from .functions import Given
 from .layout import Layout
+from .numpy_rules import Number
 from .op import I64
-from .problem import Number, Problem
+from .problem import Problem
 from .tuning import Tuning
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from .problem import Problem
 from .targets import CPU_STACK_BYTES, Target, find_target
 from .tuning import Tuning
 
-# 32-bit registers a lane. IREE's compile time explodes with more, and at 8 waves a SIMD the hardware has 64 to give.
 # The CPU builder keeps the accumulators of one row on the stack and in the first two cache levels.
 MAX_CPU_ACCUMULATOR_BYTES = CPU_STACK_BYTES // 2
 MAX_CPU_STEP = 1 << 20

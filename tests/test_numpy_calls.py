@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from matrix import EXACT
 
 from iree_reduce_plugin import reduce
 from iree_reduce_plugin.ops import OPS as BY_NAME
@@ -35,16 +36,7 @@ def _norm(x, order, axis=-1, keepdims=False, initial=0, dtype=None):
 CALLS = {
     "sum": np.sum,
     "prod": np.prod,
-    "max": np.maximum.reduce,
-    "min": np.minimum.reduce,
-    "fmax": np.fmax.reduce,
-    "fmin": np.fmin.reduce,
-    "any": np.any,
-    "all": np.all,
-    "bitwise_and": np.bitwise_and.reduce,
-    "bitwise_or": np.bitwise_or.reduce,
-    "bitwise_xor": np.bitwise_xor.reduce,
-    "count_nonzero": np.count_nonzero,
+    **EXACT,
     "mean": np.mean,
     "sum_of_squares": _squared,
     "l1": lambda x, **options: _norm(x, 1, **options),

@@ -20,7 +20,7 @@ def build_schedule(job: Job) -> ir.Module:
     module.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
     schedule = GpuSchedule(job) if job.target.is_gpu else CpuSchedule(job)
     with ir.Location.unknown():
-        schedule.write_functions(module)
+        schedule.kernel.write(module)
         with ir.InsertionPoint(module.body):
             entry = transform.NamedSequenceOp("__kernel_config", [t.any_op()], [], arg_attrs=[{"transform.readonly": ir.UnitAttr.get()}])
         with ir.InsertionPoint(entry.body):
@@ -42,5 +42,5 @@ def _replace(job: Job, reduction: t.Handle, function: t.Handle, module: t.Handle
     with t.foreach(last) as op:
         t.inline("kernel", [t.result(source)], t.result(op, *taken), op, module)
     t.dce(function)
-    if job.layout is not None and job.layout.kept:
+    if job.planned_layout.kept:
         t.populate_workgroup_count(t.find(function, "scf.forall", WORKGROUPS))

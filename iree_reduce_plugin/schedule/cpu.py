@@ -16,9 +16,6 @@ class CpuSchedule:
         self.kernel = CpuKernel(job)
         self.layout = self.kernel.layout
 
-    def write_functions(self, module: ir.Module) -> None:
-        self.kernel.write(module)
-
     def lower(self, function: t.Handle, module: t.Handle) -> None:
         """Buffers, and vectors lowered to what LLVM takes."""
         t.eliminate_empty_tensors(function)

@@ -31,14 +31,11 @@ class CpuInner:
     """Writes the results of one workgroup for one row."""
 
     def __init__(self, job: Job):
-        layout = job.layout
-        if layout is None:
-            raise ValueError("a schedule needs a tuning")
-        self.problem, self.target, self.layout = job.problem, job.target, layout
-        self.size = layout.columns.size
-        tile = layout.inner
+        self.problem, self.target, self.layout = job.problem, job.target, job.planned_layout
+        self.size = self.layout.columns.size
+        tile = self.layout.inner
         self.tile = min(tile.size, tile.extent)  # results of a workgroup
-        most = max(1, CACHE_BYTES // (self.size * layout.accumulator_bytes))
+        most = max(1, CACHE_BYTES // (self.size * self.layout.accumulator_bytes))
         self.block = self.tile if self.tile <= most else max(1, most // VECTOR) * VECTOR if most >= VECTOR else most
 
     def write(self, x: ir.Value, at: Place, outs: list[ir.Value]) -> list[ir.Value]:

@@ -7,47 +7,30 @@ memory, those lie along vectors (`cpu_rows.py`); where a kept loop is, vectors l
 from __future__ import annotations
 
 from iree.compiler import ir
-from iree.compiler.dialects import scf, tensor
+from iree.compiler.dialects import scf
 
-from ..dispatch import STAGE, WORKGROUPS
 from ..job import Job
 from ..layout import Tile
 from ..loops import INNER, ROWS
-from ..mlir import element_type, index, tensor_type
+from ..mlir import index
 from .cpu_inner import CpuInner
 from .cpu_rows import CpuRows
+from .kernel import Ids, Kernel, Outs
 from .loads import contiguous
-from .payload import apply, clamp, forall, function, give, results, symbol
+from .payload import apply, clamp, symbol
 
 
-class CpuKernel:
-    """Writes `@kernel(array) -> result` of one job."""
+class CpuKernel(Kernel):
+    """A workgroup's results, row by row."""
 
     def __init__(self, job: Job):
-        layout = job.layout
-        if layout is None:
-            raise ValueError("a schedule needs a tuning")
-        self.problem, self.layout = job.problem, layout
-        self.extents = [d.extent for d in job.problem.result_memory]
+        super().__init__(job)
         self.results: CpuRows | CpuInner = CpuInner(job) if contiguous(job.problem) == INNER else CpuRows(job)
 
-    def write(self, module: ir.Module) -> None:
-        source = tensor_type(self.problem.memory_shape, self.problem.input)
-        kinds = [tensor_type(self.extents, result) for result in self.problem.results]
-        with function(module, "kernel", [source], kinds) as (x,):
-            give(self.workgroups(x, [tensor.EmptyOp(self.extents, element_type(result)).result for result in self.problem.results]))
+    def workgroup(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
+        return self.rows(x, group, outs) if ROWS in group else self.results.write(x, group, outs)
 
-    def workgroups(self, x: ir.Value, outs: list[ir.Value]) -> list[ir.Value]:
-        counts, kept = self.layout.workgroups, self.layout.kept
-        if not counts:
-            return self.results.write(x, {}, outs)
-        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], outs) as loop:
-            loop.operation.attributes[STAGE] = ir.StringAttr.get(WORKGROUPS)
-            group = dict(zip(kept, loop.indices, strict=True))
-            loop.give(self.rows(x, group, loop.whole) if ROWS in kept else self.results.write(x, group, loop.whole))
-        return results(loop)
-
-    def rows(self, x: ir.Value, group: dict[str, ir.Value], outs: list[ir.Value]) -> list[ir.Value]:
+    def rows(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
         """The workgroup's rows, one after the other; the last workgroup may have fewer."""
         tile = self.layout.rows
         first = apply(symbol(0) * tile.size, [group[ROWS]])

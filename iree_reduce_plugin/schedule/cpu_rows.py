@@ -31,12 +31,9 @@ class CpuRows:
     """Writes one result of the job at a time."""
 
     def __init__(self, job: Job):
-        layout = job.layout
-        if layout is None:
-            raise ValueError("a schedule needs a tuning")
-        self.problem, self.target, self.layout = job.problem, job.target, layout
-        self.size = layout.columns.size
-        self.in_registers = self.size * layout.accumulator_bytes <= REGISTER_BYTES
+        self.problem, self.target, self.layout = job.problem, job.target, job.planned_layout
+        self.size = self.layout.columns.size
+        self.in_registers = self.size * self.layout.accumulator_bytes <= REGISTER_BYTES
 
     def write(self, x: ir.Value, at: Place, outs: list[ir.Value]) -> list[ir.Value]:
         """Writes the results of the row into `outs`."""

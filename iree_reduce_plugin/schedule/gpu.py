@@ -16,9 +16,6 @@ class GpuSchedule:
         self.kernel = GpuKernel(job)
         self.layout = self.kernel.layout
 
-    def write_functions(self, module: ir.Module) -> None:
-        self.kernel.write(module)
-
     def lower(self, function: t.Handle, module: t.Handle) -> None:
         """Loops, memory, thread ids, the barrier."""
         t.eliminate_empty_tensors(function)

@@ -1,6 +1,6 @@
 """The payload of the schedule for SIMT targets: one function, the whole distribution as nested `scf.forall`s. One method a stage:
 
-    workgroups    the kept loops -> workgroups
+    workgroups    the kept loops -> workgroups (`kernel.py`)
     subgroups     subgroup_basis: a workgroup's tile -> subgroups, their partials side by side in workgroup memory
     lanes         lane_basis: a subgroup's tile -> lanes
     steps         K -> steps of S * L * E columns; what a thread holds stays in registers (`held.py`)
@@ -22,20 +22,18 @@ from typing import NamedTuple
 from iree.compiler import ir
 from iree.compiler.dialects import arith, gpu, scf, tensor
 
-from ..dispatch import STAGE, WORKGROUPS
 from ..job import Job
 from ..layout import Basis, Tile
 from ..loops import INNER, ROWS, K
-from ..mlir import element_type, index, read, tensor_type
+from ..mlir import element_type, index, read
 from . import arithmetic
 from .arithmetic import Values
 from .gpu_lanes import combine_lanes
 from .held import Held
-from .payload import apply, chunks, clamp, forall, function, give, indices, put, results, symbol
+from .kernel import Ids, Kernel, Outs
+from .payload import apply, chunks, clamp, forall, indices, moved, put, results, symbol
 
-Ids = dict[str, ir.Value]  # an index for each loop
 Place = tuple[int, int]  # of a result among the thread's: row, inner element
-Outs = list[ir.Value]  # tensors: the result, or the partials, one for each accumulator
 Totals = dict[Place, Values]
 
 
@@ -46,32 +44,12 @@ class Line(NamedTuple):
     at: list[ir.Value]
 
 
-class GpuKernel:
-    """Writes `@kernel(array) -> result` of one job."""
+class GpuKernel(Kernel):
+    """Workgroups of subgroups of lanes; see the module's docstring."""
 
     def __init__(self, job: Job):
-        layout = job.layout
-        if layout is None:
-            raise ValueError("a schedule needs a tuning")
-        self.problem, self.layout, self.target = job.problem, layout, job.target
+        super().__init__(job)
         self.held = Held(job)
-        self.extents = [d.extent for d in job.problem.result_memory]
-
-    def write(self, module: ir.Module) -> None:
-        problem = self.problem
-        source = tensor_type(problem.memory_shape, problem.input)
-        kinds = [tensor_type(self.extents, result) for result in problem.results]
-        with function(module, "kernel", [source], kinds) as (x,):
-            give(self.workgroups(x, [tensor.EmptyOp(self.extents, element_type(result)).result for result in problem.results]))
-
-    def workgroups(self, x: ir.Value, outs: Outs) -> Outs:
-        counts = self.layout.workgroups
-        if not counts:
-            return self.workgroup(x, {}, outs)
-        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], outs) as loop:
-            loop.operation.attributes[STAGE] = ir.StringAttr.get(WORKGROUPS)
-            loop.give(self.workgroup(x, dict(zip(self.layout.kept, loop.indices, strict=True)), loop.whole))
-        return results(loop)
 
     def workgroup(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
         if not self.layout.merges:
@@ -138,7 +116,7 @@ class GpuKernel:
         """Where each of the thread's results goes among the partials."""
         first = {n: apply((symbol(0) * t.lanes + symbol(1)) * t.held, [subgroup[n], lane[n]]) for n, t in self.layout.kept.items()}
         return [
-            Line(((row, inner),), [*self._moved(first, row, inner).values(), subgroup[K]])
+            Line(((row, inner),), [*moved(first, {ROWS: row, INNER: inner}).values(), subgroup[K]])
             for row in range(self.layout.rows.held)
             for inner in range(self.layout.inner.held)
         ]
@@ -151,12 +129,7 @@ class GpuKernel:
             parts = [tuple((start + i, 0) for i in range(length)) for start, length in chunks(rows, most)]
         else:
             parts = [tuple((row, start + i) for i in range(length)) for row in range(rows) for start, length in chunks(inner, most)]
-        return [Line(places, indices(dimensions, self._moved(first, *places[0]))) for places in parts]
-
-    @staticmethod
-    def _moved(first: Ids, row: int, inner: int) -> Ids:
-        moved = {ROWS: row, INNER: inner}
-        return {name: apply(symbol(0) + moved[name], [value]) if moved[name] else value for name, value in first.items()}
+        return [Line(places, indices(dimensions, moved(first, dict(zip((ROWS, INNER), places[0], strict=True))))) for places in parts]
 
     def merge(self, partials: Outs, group: Ids, outs: Outs) -> Outs:
         """Folds the partials of each result in ascending order, spread over the threads of the workgroup."""

@@ -5,14 +5,14 @@ Two ways to the same bits: a cluster reduction where its order is known to be th
 
 from __future__ import annotations
 
-import numpy as np
 from iree.compiler import ir
 from iree.compiler.dialects import arith, gpu, vector
 
 from ..element_types import ElementType
-from ..expressions_mlir import combining_op
+from ..expressions import Value, isnan, ordered, where
+from ..expressions_mlir import MlirBackend, combining_op
 from ..layout import Layout
-from ..mlir import binary, constant, constant_i32, element_type, index
+from ..mlir import binary, constant_i32, index
 from ..problem import Problem
 from ..targets import Target
 from .arithmetic import Values, combine
@@ -32,10 +32,12 @@ def combine_lanes(problem: Problem, layout: Layout, target: Target, value: Value
     element = problem.accumulator
     key = _KEYS.get(name)
     if key is not None:
-        one = _to_key(one, element, key)
+        one = _to_key(Value(one, element, MlirBackend(target)), key).raw
     wide = layout.subgroup_size > min(target.subgroup_sizes or ())
     one = _cluster_in_wide_wave(key or name, layout, one, lane) if wide else _cluster(key or name, one, layout.columns.lanes)
-    return (one if key is None else _flip(one, element),)
+    if key is not None:
+        one = ordered(Value(one, ElementType(f"i{element.bits}"), MlirBackend(target))).bitcast(element).raw
+    return (one,)
 
 
 # IREE lowers `maximumf` for ROCm to an instruction that ignores NaN (its ReplaceSlowMinMaxOps). Integers in the floats' order are exact:
@@ -43,21 +45,10 @@ def combine_lanes(problem: Problem, layout: Layout, target: Target, value: Value
 _KEYS = {"arith.maximumf": "arith.maxsi", "arith.minimumf": "arith.minsi"}
 
 
-def _to_key(value: ir.Value, element: ElementType, name: str) -> ir.Value:
-    integer = ElementType(f"i{element.bits}")
-    limits = np.iinfo(integer.numpy)
-    key = _flip(arith.BitcastOp(element_type(integer), value).result, integer)
-    is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
-    return arith.SelectOp(is_nan, constant(limits.max if name == "arith.maxsi" else limits.min, integer), key).result
-
-
-def _flip(value: ir.Value, element: ElementType) -> ir.Value:
-    """The other bits of a negative number inverted: from a float's bits to its key, and back. Gives a value of `element`."""
-    integer = ElementType(f"i{element.bits}")
-    sign = arith.ShRSIOp(value, constant(element.bits - 1, integer)).result
-    mask = arith.AndIOp(sign, constant(np.iinfo(integer.numpy).max, integer)).result
-    flipped = arith.XOrIOp(value, mask).result
-    return flipped if element == integer else arith.BitcastOp(element_type(element), flipped).result
+def _to_key(value: Value, name: str) -> Value:
+    bits = value.bitcast(f"i{value.element.bits}")
+    low, high = bits.element.limits
+    return where(isnan(value), high if name == "arith.maxsi" else low, ordered(bits))
 
 
 def _cluster(name: str, value: ir.Value, lanes: int) -> ir.Value:

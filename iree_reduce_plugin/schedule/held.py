@@ -18,7 +18,7 @@ from ..mlir import index
 from . import arithmetic
 from .arithmetic import Values
 from .loads import contiguous, load, load_each, reads_vectors
-from .payload import apply, chunks, clamp, symbol
+from .payload import apply, chunks, clamp, moved, symbol
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,9 @@ class Held:
     """The accumulators of a thread of the job, one tuple of vectors for each Piece."""
 
     def __init__(self, job: Job):
-        layout = job.layout
-        if layout is None:
-            raise ValueError("a schedule needs a tuning")
-        self.problem, self.target, self.layout = job.problem, job.target, layout
+        self.problem, self.target, self.layout = job.problem, job.target, job.planned_layout
         self.along_k = contiguous(job.problem) == K
-        elements = layout.columns.elements
+        layout, elements = self.layout, self.layout.columns.elements
         most = job.target.longest_vector(max(element.bytes for element in (job.problem.input, *job.problem.accumulators)))
         if self.along_k:
             self.pieces = [Piece(row, 0, chunk[0], chunk[1]) for row in range(layout.rows.held) for chunk in chunks(elements, most)]
@@ -88,8 +85,7 @@ class Held:
         return joined
 
     def _at(self, first: dict[str, ir.Value], piece: Piece) -> dict[str, ir.Value]:
-        moved = {ROWS: piece.row, INNER: piece.inner, K: piece.column}
-        return {name: apply(symbol(0) + moved[name], [value]) if moved[name] else value for name, value in first.items()}
+        return moved(first, {ROWS: piece.row, INNER: piece.inner, K: piece.column})
 
     def _load(self, x: ir.Value, first: dict[str, ir.Value], piece: Piece) -> ir.Value:
         at = self._at(first, piece)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from iree.compiler import ir
 from iree.compiler.dialects import transform
 from iree.compiler.dialects._transform_ops_gen import _Dialect, _ods_cext
-from iree.compiler.dialects.transform import loop, structured
+from iree.compiler.dialects.transform import structured
 
 from ..dispatch import STAGE
 
@@ -51,11 +51,6 @@ def find(root: Handle, op: str, stage: str | None = None) -> Handle:
     return structured.MatchOp(any_op(), root, ops=[op], op_attrs=attributes).results_
 
 
-def label(handle: Handle, stage: str) -> None:
-    """Marks the op with its stage. Tiling and fusing keep the marker, so `find` still finds it when handles are gone."""
-    transform.AnnotateOp(handle, STAGE, param=_param(ir.StringAttr.get(stage)))
-
-
 def annotate(handle: Handle, name: str, attribute: ir.Attribute) -> None:
     transform.AnnotateOp(handle, name, param=_param(attribute))
 
@@ -70,19 +65,6 @@ def parent(handle: Handle, op: str) -> Handle:
 
 def producer(handle: Handle, operand: int) -> Handle:
     return transform.GetProducerOfOperand(any_op(), handle, operand).producer
-
-
-def consumers(handle: Handle) -> Handle:
-    return transform.GetConsumersOfResult(any_op(), handle, 0).consumers
-
-
-def split(handle: Handle, count: int) -> list[Handle]:
-    """One handle to `count` ops as `count` handles."""
-    return list(transform.SplitHandleOp([any_op()] * count, handle).results) if count > 1 else [handle]
-
-
-def operand(handle: Handle, position: int) -> ValueHandle:
-    return transform.GetOperandOp(any_value(), handle, [position]).result
 
 
 def result(handle: Handle, *positions: int) -> ValueHandle:
@@ -129,27 +111,6 @@ def apply_patterns(handle: Handle, *names: str) -> None:
             _create(f"transform.apply_patterns.{name}", [])
 
 
-def apply_inner_reduction_patterns(handle: Handle) -> None:
-    """Lowers `vector.multi_reduction` along the innermost dimension."""
-    _apply_multi_reduction_patterns(handle, 1)
-
-
-def apply_parallel_reduction_patterns(handle: Handle) -> None:
-    """Lowers `vector.multi_reduction` to one elementwise op after the other, in ascending order."""
-    _apply_multi_reduction_patterns(handle, 0)
-
-
-def _apply_multi_reduction_patterns(handle: Handle, strategy: int) -> None:
-    """strategy: 0 is InnerParallel, 1 is InnerReduction."""
-    op = transform.ApplyPatternsOp(handle)
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), strategy)
-    with ir.InsertionPoint(op.patterns):
-        for name in ("reorder_multi_reduction_dims", "multi_reduction_flattening", "multi_reduction_unrolling"):
-            _create(f"transform.apply_patterns.vector.{name}", [], lowering_strategy=attribute)
-        for name in ("vector.cast_away_vector_leading_one_dim", "canonicalization"):
-            _create(f"transform.apply_patterns.{name}", [])
-
-
 def apply_lowering_patterns(handle: Handle) -> None:
     """Lowers transfers and shape changes of vectors to what LLVM takes."""
     op = transform.ApplyPatternsOp(handle)
@@ -162,16 +123,6 @@ def apply_lowering_patterns(handle: Handle) -> None:
 
 def cse(handle: Handle) -> None:
     transform.ApplyCommonSubexpressionEliminationOp(handle)
-
-
-def vectorize(function: Handle) -> Handle:
-    """Vectorizes every op of the function. Contractions are left alone: they would keep mul + add accumulators in memory."""
-    return structured.VectorizeChildrenAndApplyPatternsOp(function, disable_multi_reduction_to_contract_patterns=True).transformed
-
-
-def hoist_subsets(loop_handle: Handle) -> None:
-    """Keeps what a loop reads and writes at one place in registers across its iterations."""
-    loop.HoistLoopInvariantSubsetsOp(loop_handle)
 
 
 def dce(handle: Handle) -> None:

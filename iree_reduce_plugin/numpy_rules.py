@@ -1,0 +1,95 @@
+"""NumPy's rules for axes, types and `initial`, and the errors where a call breaks one."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .element_types import ElementType
+from .errors import InputError, InputTypeError, check
+from .op import Op, kept
+
+Number = int | float
+
+
+def loop_type_of(op: Op, element: ElementType, given: object) -> ElementType:
+    """The type that elements are cast to first: `given` as NumPy's `dtype=`, or the op's own choice."""
+    remedy = "cast the array first, e.g. x.astype({!r})"
+    check(
+        op.takes_floats or not element.is_float,
+        f"op {op.name}: {element.name} has no bits to combine in NumPy; use an integer or bool array",
+        InputTypeError,
+    )
+    check(
+        op.takes_bools or element.name != "bool",
+        f"op {op.name}: bool has no difference in NumPy; cast the array first, e.g. x.astype('i1')",
+        InputTypeError,
+    )
+    if given is None:
+        return op.loop_type(element)
+    check(op.takes_dtype, f"dtype {given!r}: {op.numpy} has none; leave it out", InputTypeError)
+    chosen = ElementType.of(given)
+    check(
+        op.takes_integers or chosen.is_float,
+        f"dtype {chosen.name}: {op.name} is not an integer; use a float, e.g. f64, and round the result",
+        InputError,
+    )
+    check(
+        not (element.is_float and not chosen.is_float),
+        f"dtype {chosen.name}: a {element.name} array is not accumulated in integers; cast the array first",
+        InputError,
+    )
+    check(
+        not (op.loop_type is not kept and chosen.is_bool),
+        f"dtype bool: {op.name} of truth values is not supported; use op any or all, or an integer type, e.g. i64",
+        InputError,
+    )
+    coarse = chosen.is_float and (chosen.bits < 16 or chosen.name == "bf16")
+    check(
+        not coarse or element == chosen,
+        f"dtype {chosen.name}: casting each element of a {element.name} array to {chosen.name} first is not supported yet (IREE drops the "
+        f'rounding); {remedy.format(chosen.numpy.name) if coarse else ""}, or use dtype="f4"',
+        InputError,
+    )
+    return chosen
+
+
+def normalise_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    if any(isinstance(a, bool) for a in given):
+        raise TypeError("an integer is required for the axis")  # as NumPy
+    axes = tuple(_axis_index(operator.index(a), rank) for a in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(axes))
+
+
+def _axis_index(axis: int, rank: int) -> int:
+    """As `numpy.lib.array_utils.normalize_axis_index`, which NumPy 1.26 has in a private place only."""
+    if not -rank <= axis < rank:
+        raise np.exceptions.AxisError(axis, rank)
+    return axis % rank
+
+
+def kept_shape_of(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
+    return tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
+
+
+def initial_of(initial: Number, loop_type: ElementType) -> Number:
+    """`initial` as a Python number of the loop's type, so that equal problems have equal keys."""
+    try:
+        value = float(initial) if loop_type.is_float else int(initial)
+    except (TypeError, ValueError, OverflowError) as e:
+        raise InputError(f"initial {initial!r} is not a number that {loop_type.name} can hold") from e
+    check(
+        loop_type.is_float or value == initial,
+        f"initial {initial!r} is not an integer, and the accumulator is {loop_type.name}",
+        InputError,
+    )
+    if not loop_type.is_float:
+        low, high = loop_type.limits
+        check(low <= value <= high, f"initial {value} is outside {loop_type.name}: {low} to {high}", InputError)
+    return value

@@ -1,0 +1,43 @@
+"""What the kernels of all targets begin with: the function `@kernel`, and its kept loops spread over workgroups."""
+
+from __future__ import annotations
+
+import abc
+
+from iree.compiler import ir
+from iree.compiler.dialects import tensor
+
+from ..dispatch import STAGE, WORKGROUPS
+from ..job import Job
+from ..mlir import element_type, tensor_type
+from .payload import forall, function, give, results
+
+Ids = dict[str, ir.Value]  # an index for each loop
+Outs = list[ir.Value]  # tensors: the results, or the partials, one for each accumulator
+
+
+class Kernel(abc.ABC):
+    """Writes `@kernel(array) -> results` of one job; what a workgroup does is its target's."""
+
+    def __init__(self, job: Job):
+        self.problem, self.target, self.layout = job.problem, job.target, job.planned_layout
+
+    def write(self, module: ir.Module) -> None:
+        problem, extents = self.problem, [d.extent for d in self.problem.result_memory]
+        source = tensor_type(problem.memory_shape, problem.input)
+        kinds = [tensor_type(extents, result) for result in problem.results]
+        with function(module, "kernel", [source], kinds) as (x,):
+            give(self.workgroups(x, [tensor.EmptyOp(extents, element_type(result)).result for result in problem.results]))
+
+    def workgroups(self, x: ir.Value, outs: Outs) -> Outs:
+        counts = self.layout.workgroups
+        if not counts:
+            return self.workgroup(x, {}, outs)
+        with forall(counts, [f"#gpu.block<{axis}>" for axis in "zyx"[-len(counts) :]], outs) as loop:
+            loop.operation.attributes[STAGE] = ir.StringAttr.get(WORKGROUPS)
+            loop.give(self.workgroup(x, dict(zip(self.layout.kept, loop.indices, strict=True)), loop.whole))
+        return results(loop)
+
+    @abc.abstractmethod
+    def workgroup(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
+        """`outs` with the results of one workgroup in them. group: the workgroup's number along each kept loop."""
