@@ -5,23 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import sys
-import tempfile
 from typing import Any
 
 import numpy as np
 
 from . import cache, compiler
+from .cli_files import STANDARD_OUTPUT, check_files, check_folder, load, save, write
 from .compare import Comparison, compare
 from .devices import ENVIRONMENT, find_device, list_devices
 from .element_types import ElementType
-from .errors import DeviceError, InputError, check
+from .errors import DeviceError, InputError
 from .exactness import is_exact
 from .job import Job
 from .layout import Layout
 from .loops import ROWS
-from .plan import Array, Plan, as_array, build_plan, make_job
+from .plan import Array, Plan, build_plan, make_job
 from .problem import Problem, parse_shape
 from .resolve import loop_names
 from .targets import find_target
@@ -30,28 +28,27 @@ from .tuning import product
 Options = argparse.Namespace
 
 TEXTS = ("dispatch", "schedule", "asm")
-STANDARD_OUTPUT = "-"
 
 
 def compile_command(options: Options) -> int:
     job, source = make_job(_problem(options, *parse_shape(options.shape)), options.tuning, find_target(options.target), options.strategy)
     form = options.emit
     output = options.output or (STANDARD_OUTPUT if form in TEXTS else None)
-    _check_files(output, options.report)
+    check_files(output, options.report)
     if options.dump_dir is not None:
-        _check_folder(options.dump_dir)
+        check_folder(options.dump_dir)
     if job.problem.is_empty and (form != "vmfb" or output):
         raise InputError(f"emit {form}: {job.problem}: the array is empty, so that there is nothing to compile; only --report works")
     if form != "vmfb":
         if output is None:
             raise InputError("emit hsaco: it is not text, so give the file it goes to: -o FILE")
-        _write(compiler.emit(job, form, options.timeout), output)
+        write(compiler.emit(job, form, options.timeout), output)
     if form == "vmfb" or options.report or options.dump_dir:
         plan = _plan(options, job, source)
         if options.report:
-            _write(json.dumps(plan.report, indent=2) + "\n", options.report)
+            write(json.dumps(plan.report, indent=2) + "\n", options.report)
         if form == "vmfb" and output:
-            _write(plan.vmfb, output)
+            write(plan.vmfb, output)
         elif form == "vmfb" and options.report != STANDARD_OUTPUT:
             print(_summary(plan))
     return 0
@@ -59,22 +56,23 @@ def compile_command(options: Options) -> int:
 
 def run_command(options: Options) -> int:
     device = find_device(options.device)
-    x = None if options.input is None else _load(options.input)
+    x = None if options.input is None else load(options.input)
     shape, element = parse_shape(options.shape) if x is None else (x.shape, ElementType.of(x.dtype))
     problem = _problem(options, shape, element)
     job, source = make_job(problem, options.tuning, find_target(device.target), options.strategy)
-    _check_files(options.output)
+    check_files(options.output)
     if x is None:
         x = _random(problem, options.seed)
-    result = build_plan(job, source, device, options.timeout)(x)
+    mask = np.random.default_rng(options.seed + 1).random(problem.shape) < 0.5 if problem.masked else None
+    result = build_plan(job, source, device, options.timeout)(x, mask)
     first = result[0] if isinstance(result, tuple) else result
     types = ", ".join(element.name for element in problem.results)
     if options.output:
-        _save(np.stack(result) if isinstance(result, tuple) else result, options.output)
+        save(np.stack(result) if isinstance(result, tuple) else result, options.output)
     if problem.is_empty:
         print(f"result {first.shape} {types}: the array is empty, so nothing ran and nothing was checked")
         return 0
-    found = compare(x, result, job)
+    found = compare(x, result, job, mask)
     where = device.driver_for(x.nbytes) if device.is_local else f"{device.target}, {device.detail}"
     print(f"{device.name} ({where}): result {first.shape} {types}, {_verdict(found)}")
     return 0 if found.right else 1
@@ -122,7 +120,17 @@ COMMANDS = {"compile": compile_command, "run": run_command, "verify": verify_com
 
 
 def _problem(options: Options, shape: tuple[int, ...], element: ElementType) -> Problem:
-    given = (options.op, options.axis, options.keepdims, options.dtype, options.initial, options.ddof, options.map, options.finalize)
+    given = (
+        options.op,
+        options.axis,
+        options.keepdims,
+        options.dtype,
+        options.initial,
+        options.ddof,
+        options.map,
+        options.finalize,
+        options.where,
+    )
     return Problem.of(shape, element, *given)
 
 
@@ -132,29 +140,6 @@ def _plan(options: Options, job: Job, source: str) -> Plan:
     artifact = compiler.compile_job(job, options.timeout, options.dump_dir)  # the files come of compiling only
     cache.store(cache.key(job), artifact)
     return Plan(job, source, artifact)
-
-
-def _load(path: str) -> Array:
-    try:
-        array = as_array(np.load(path, allow_pickle=False))
-    except FileNotFoundError:
-        raise InputError(f"input file {path!r} does not exist") from None
-    except OSError as e:
-        raise InputError(f"input file {path!r} can't be read: {e.strerror or e}") from None
-    except MemoryError:
-        raise
-    except Exception as e:  # NumPy parses the header with Python's own parser, whose errors are many
-        raise InputError(
-            f"input file {path!r} is not an array that can be used: {str(e).splitlines()[0] if str(e) else 'it is empty'}"
-        ) from None
-    if array.dtype == np.dtype("V2"):
-        array = array.view(ElementType.of("bf16").numpy)
-    return array
-
-
-def _save(result: Array, path: str) -> None:
-    with open(path, "wb") as file:  # a file, since `numpy.save` adds .npy to a name without it
-        np.save(file, result)
 
 
 def _random(problem: Problem, seed: int) -> Array:
@@ -239,57 +224,3 @@ def _dispatch(entry: dict[str, Any]) -> str:
         if entry[key] is not None:
             parts.append(f"{name} {' + '.join(f'{n} {kind}' for kind, n in entry[key].items() if n) or 'none'}")
     return f"{entry['kernel']}: {', '.join(parts)}"
-
-
-def _check_files(*paths: str | None) -> None:
-    """Refuses, before anything is compiled, files that can't be written."""
-    named = [path for path in paths if path is not None]
-    for path in named:
-        if path != STANDARD_OUTPUT:
-            _check_file(path)
-    distinct = len({os.path.realpath(path) for path in named}) == len(named)
-    check(distinct, f"two outputs go to {named[-1] if named else ''!r}: give two files", InputError)
-
-
-def _check_file(path: str) -> None:
-    parent = os.path.dirname(path) or os.curdir
-    reason = None
-    if os.path.isdir(path):
-        reason = "it is a directory"
-    elif not os.path.isdir(parent):
-        reason = f"there is no directory {parent!r}"
-    else:
-        reason = _trial(path)
-    check(reason is None, f"output file {path!r} can't be written: {reason}; give another path", InputError)
-
-
-def _trial(path: str) -> str | None:
-    """Why the file can't be opened for writing; None where it can. A file that was not there is not left behind."""
-    is_new = not os.path.exists(path)
-    try:
-        with open(path, "ab"):
-            pass
-        if is_new:
-            os.unlink(path)
-    except OSError as e:
-        return e.strerror or str(e)
-    return None
-
-
-def _check_folder(path: str) -> None:
-    try:
-        os.makedirs(path, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as e:
-        raise InputError(f"dump directory {path!r} can't be written: {e.strerror or e}; give another path") from None
-
-
-def _write(content: str | bytes, path: str) -> None:
-    if path != STANDARD_OUTPUT:
-        with open(path, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-    elif isinstance(content, str):
-        sys.stdout.write(content if content.endswith("\n") else content + "\n")
-    else:
-        sys.stdout.buffer.write(content)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from .compiler import DEFAULT_TIMEOUT, EMITS
 from .element_types import NAMES
 from .errors import InputError
-from .functions import NAMED
+from .functions_named import NAMED
 from .ops import OPS
 from .targets import TARGETS
 
@@ -147,6 +147,7 @@ def _problem(place: Any) -> None:
     group.add_argument("--dtype", metavar="TYPE", help="type to accumulate and to return, as NumPy's dtype= (default: as NumPy)")
     group.add_argument("--initial", type=_number, metavar="VALUE", help="joins the result, as NumPy's initial= (default: none)")
     group.add_argument("--ddof", type=int, default=0, help="of var and std: K - ddof divides (default: 0)")
+    group.add_argument("--where", action="store_true", help="take a mask of bools as the second input, as NumPy's where=; run draws one")
     group.add_argument("--map", metavar="NAME", help=f"function of each element, before: {', '.join(NAMED)}")
     group.add_argument("--finalize", metavar="NAME", help="function of each result, after: one of the same")
 

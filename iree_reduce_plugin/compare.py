@@ -15,7 +15,7 @@ from .expressions_numpy import array_value
 from .job import Job
 from .ops import OPS
 from .problem import Problem
-from .reference import as_matrix, tree
+from .reference import as_matrix, trees
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -45,23 +45,24 @@ class Comparison:
         return self.difference <= self.tolerance if self.units is None else self.units <= self.allowed
 
 
-def compare(x: Array, result: Array | tuple[Array, ...], job: Job) -> Comparison:
-    """Compares the `result` of a job for `x` with NumPy and with the reference.
+def compare(x: Array, result: Array | tuple[Array, ...], job: Job, mask: Array | None = None) -> Comparison:
+    """Compares the `result` of a job for `x` with NumPy and with the reference. mask: that of a masked problem.
 
     NumPy is made to accumulate as the kernel does, f16 and bf16 in f32, so that only the order differs.
     """
     if isinstance(result, tuple):  # of several ops: the first that is wrong, if one is
-        found = [compare(x, one, _alone(job, name)) for one, name in zip(result, job.problem.op.name.split(","), strict=True)]
+        found = [compare(x, one, _alone(job, name), mask) for one, name in zip(result, job.problem.op.asked.split(","), strict=True)]
         return next((each for each in found if not each.right), found[0])
     problem = job.problem
-    matrix = as_matrix(x, problem)
+    inputs = [as_matrix(one, problem) for one in (x, mask) if one is not None]
+    matrix = inputs[0]
     allowed = allowed_units(job)
     with np.errstate(all="ignore"):
-        expected = numpys_own(matrix, problem).reshape(problem.kept_shape)
+        expected = numpys_own(matrix, problem, *inputs[1:]).reshape(problem.kept_shape)
         difference = _largest_difference(result, expected)
-        tolerance = _tolerance(matrix, expected, problem, allowed)
+        tolerance = _tolerance(matrix, expected, problem, allowed, *inputs[1:])
     has_tree = job.layout is not None or problem.columns <= 1 or problem.is_empty
-    reference = tree(matrix, problem, job.layout).reshape(problem.kept_shape) if has_tree else None
+    reference = trees(inputs, problem, job.layout)[0].reshape(problem.kept_shape) if has_tree else None
     units = None if reference is None else units_apart(result, reference, size_of_terms(matrix, problem))
     return Comparison(difference, tolerance, units, is_exact(problem, job.target), allowed)
 
@@ -69,7 +70,15 @@ def compare(x: Array, result: Array | tuple[Array, ...], job: Job) -> Comparison
 def _alone(job: Job, name: str) -> Job:
     """The job of one of several ops."""
     problem = job.problem
-    alone = Problem.of(problem.shape, problem.input, name, problem.axes, problem.keepdims, ddof=problem.ddof if OPS[name].takes_ddof else 0)
+    alone = Problem.of(
+        problem.shape,
+        problem.input,
+        name,
+        problem.axes,
+        problem.keepdims,
+        masked=problem.masked,
+        ddof=problem.ddof if OPS[name].takes_ddof else 0,
+    )
     return dataclasses.replace(job, problem=dataclasses.replace(alone, map=problem.map))
 
 
@@ -96,7 +105,7 @@ def size_of_terms(matrix: Array, problem: Problem) -> Array | None:
 
     A logsumexp is the highest element and a logarithm, of a sum of at least 1: near 0 it has the units of these, not its own.
     """
-    if problem.op.name != "logsumexp" or matrix.size == 0:
+    if problem.op.asked != "logsumexp" or matrix.size == 0:
         return None
     highest = np.abs(np.max(matrix.astype(np.float64), axis=1))
     return np.maximum(np.where(np.isfinite(highest), highest, 1.0), 1.0)
@@ -139,13 +148,15 @@ def same_bits(a: Array, b: Array) -> bool:
     return not differ.any()
 
 
-def numpys_own(matrix: Array, problem: Problem) -> Array:
+def numpys_own(matrix: Array, problem: Problem, mask: Array | None = None) -> Array:
     """What NumPy's own functions make of `[rows, K]`, in the accumulator's precision and in an order of theirs."""
     elements = problem.element(array_value(matrix, problem.input)).raw
     start = {} if problem.initial is None else {"initial": problem.computed.numpy.type(problem.initial)}
     if problem.op.takes_ddof:
         start = {"ddof": problem.ddof}
-    result = _NUMPY[problem.op.name](elements, start)
+    if mask is not None:
+        start["where"] = mask
+    result = _NUMPY[problem.op.asked](elements, start)
     if problem.finalize is not None:
         result = problem.finalize(array_value(result, problem.finalize.takes)).raw
     return np.asarray(result).astype(problem.result.numpy)
@@ -162,24 +173,31 @@ _NUMPY: dict[str, Callable[[Array, Any], Any]] = {
     "min": _reduced(np.minimum),
     "fmax": _reduced(np.fmax),
     "fmin": _reduced(np.fmin),
-    "any": lambda x, start: np.any(x, axis=1),
-    "all": lambda x, start: np.all(x, axis=1),
+    "any": lambda x, start: np.any(x, axis=1, **start),
+    "all": lambda x, start: np.all(x, axis=1, **start),
     "bitwise_and": _reduced(np.bitwise_and),
     "bitwise_or": _reduced(np.bitwise_or),
     "bitwise_xor": _reduced(np.bitwise_xor),
     "count_nonzero": lambda x, start: np.count_nonzero(x, axis=1),
-    "mean": lambda x, start: np.add.reduce(x, axis=1) / x.dtype.type(x.shape[1]),
+    "mean": lambda x, start: np.add.reduce(x, axis=1, **start) / _number(x, **start),
     "sum_of_squares": lambda x, start: np.add.reduce(x * x, axis=1, **start),
     "l1": lambda x, start: np.add.reduce(np.abs(x), axis=1, **start),
     "l2": lambda x, start: np.sqrt(np.add.reduce(x * x, axis=1, **start)),
     "log_sum": lambda x, start: np.log(np.add.reduce(x, axis=1, **start)),
     "argmax": lambda x, start: np.argmax(x, axis=1),
     "argmin": lambda x, start: np.argmin(x, axis=1),
+    "argmax_last": lambda x, start: x.shape[1] - 1 - np.argmax(x[:, ::-1], axis=1),
+    "argmin_last": lambda x, start: x.shape[1] - 1 - np.argmin(x[:, ::-1], axis=1),
     "ptp": lambda x, start: np.maximum.reduce(x, axis=1) - np.minimum.reduce(x, axis=1),
-    "logsumexp": lambda x, start: np.logaddexp.reduce(x.astype(np.float64), axis=1),
+    "logsumexp": lambda x, start: np.logaddexp.reduce(x.astype(np.float64), axis=1, **start),
     "var": lambda x, start: np.var(x.astype(np.float64), axis=1, **start),
     "std": lambda x, start: np.std(x.astype(np.float64), axis=1, **start),
 }
+
+
+def _number(x: Array, where: Any = True) -> Any:
+    """How many elements count, in x's type."""
+    return np.sum(np.broadcast_to(where, x.shape), axis=1).astype(x.dtype)
 
 
 def _largest_difference(a: Array, b: Array) -> float:
@@ -195,7 +213,7 @@ def _largest_difference(a: Array, b: Array) -> float:
     return float(np.nan_to_num(differences, nan=np.inf, posinf=np.inf).max())
 
 
-def _tolerance(matrix: Array, expected: Array, problem: Problem, allowed: float) -> float:
+def _tolerance(matrix: Array, expected: Array, problem: Problem, allowed: float, mask: Array | None = None) -> float:
     """A bound on what two orders can differ by: each errs by at most K * eps / 2 times the sum of the magnitudes (Higham, section 4.2).
 
     A product's bound is relative to the result. What an op does with a sum last makes more or less of its error; rounding to the
@@ -206,33 +224,37 @@ def _tolerance(matrix: Array, expected: Array, problem: Problem, allowed: float)
         return float("inf")  # what a function makes of an error is not known
     if problem.map is not None:
         matrix = problem.element(array_value(matrix, problem.input)).raw
-    rounds = op.adds or op.name in ("prod", "logsumexp", "var", "std")
+    adds = op.adds or op.asked == "mean"
+    rounds = adds or op.asked in ("prod", "logsumexp", "var", "std")
     if not kind.is_float or not problem.accumulator.is_float or not rounds or matrix.size == 0:
         return 0.0
     magnitude = _largest(np.abs(expected.astype(np.float64)))
+    count: Any = problem.columns
+    if mask is not None:
+        matrix, count = np.where(mask, matrix, matrix.dtype.type(0)), np.maximum(np.sum(mask, axis=1), 1)
     errors = np.full(len(matrix), problem.columns * _eps(kind))  # relative ones of the total, for a product
-    if op.adds:
+    if adds:
         wide = np.abs(matrix.astype(np.float64))
         sizes = np.sum(wide * wide if fuses_products(problem) else wide, axis=1) + abs(problem.initial or 0)
         errors = problem.columns * _eps(kind) * sizes
         totals = np.abs(expected.astype(np.float64).reshape(-1))
-        if op.name == "mean":
-            errors = errors / problem.columns
-        elif op.name == "l2":
+        if op.asked == "mean":
+            errors = errors / count
+        elif op.asked == "l2":
             errors = np.where(totals > 0, errors / totals, np.sqrt(errors))
-        elif op.name == "log_sum":
+        elif op.asked == "log_sum":
             share = errors / np.exp(expected.astype(np.float64).reshape(-1))
             errors = np.where(np.isnan(share), 0.0, np.where(share < 0.5, 2 * share, np.inf))  # NaN: of a negative total
-    elif op.name in ("var", "std"):  # of K squares, and of the mean's distance from them
+    elif op.asked in ("var", "std"):  # of K squares, and of the mean's distance from them
         wide = np.abs(matrix.astype(np.float64))
-        errors = 4 * _eps(kind) * np.sum(wide * wide, axis=1) / max(1, problem.columns - problem.ddof)
-        errors = errors if op.name == "var" else np.sqrt(errors)
-    elif op.name == "logsumexp":
+        errors = 4 * _eps(kind) * np.sum(wide * wide, axis=1) / np.maximum(1, count - problem.ddof)
+        errors = errors if op.asked == "var" else np.sqrt(errors)
+    elif op.asked == "logsumexp":
         errors = errors + 4 * _eps(kind) * magnitude
     else:
         errors = errors * magnitude
     usual = errors[~np.isnan(errors)]
-    bound = float(usual.max(initial=0.0, where=np.isfinite(usual) | (op.name == "log_sum")))
+    bound = float(usual.max(initial=0.0, where=np.isfinite(usual) | (op.asked == "log_sum")))
     finishing = (allowed + 1.0) * _eps(problem.result) * magnitude if problem.taken is None or problem.result != kind else 0.0
     return bound + finishing
 

@@ -32,12 +32,12 @@ def build_dispatch(job: Job) -> ir.Module:
     module = ir.Module.create(ir.Location.unknown())
     with ir.InsertionPoint(module.body), ir.Location.unknown():
         rows = [d.extent for d in problem.result_memory]
-        source = tensor_type(problem.memory_shape, problem.input)
+        sources = [tensor_type(problem.memory_shape, element) for element in problem.inputs]
 
-        @func.FuncOp.from_py_func(source, name="reduce")
-        def reduce(x: ir.Value) -> ir.Value | list[ir.Value]:
+        @func.FuncOp.from_py_func(*sources, name="reduce")
+        def reduce(*x: ir.Value) -> ir.Value | list[ir.Value]:
             if problem.columns == 1:
-                return _epilogue(problem, [x], rows, reduced=False)
+                return _epilogue(problem, x, rows, reduced=False)
             if not problem.has_epilogue:
                 totals = _reduction(problem, x, rows)
                 return [totals[i] for i in problem.taken or ()]
@@ -56,7 +56,7 @@ def build_dispatch(job: Job) -> ir.Module:
     return module
 
 
-def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> list[ir.Value]:
+def _reduction(problem: Problem, x: Sequence[ir.Value], rows: list[int]) -> list[ir.Value]:
     """The accumulators of each result."""
     starts = [problem.start, *problem.op.identity(problem.accumulators)[1:]]
     filled = [
@@ -66,18 +66,19 @@ def _reduction(problem: Problem, x: ir.Value, rows: list[int]) -> list[ir.Value]
 
     def combine(scalars: Scalars) -> list[ir.Value]:
         backend = MlirBackend(in_two=True)
-        held = tuple(Value(scalar, element, backend) for scalar, element in zip(scalars[1:], problem.accumulators, strict=True))
-        x = Value(loaded(scalars[0], problem.input).raw, problem.input, backend)
+        read, totals = scalars[: len(x)], scalars[len(x) :]
+        held = tuple(Value(scalar, element, backend) for scalar, element in zip(totals, problem.accumulators, strict=True))
+        values = tuple(Value(value.raw, value.element, backend) for value in _elements(problem, read))
         column = Value(_column(problem), I64, backend) if problem.op.takes_index else None
-        return [total.raw for total in problem.step(held, x, column)]
+        return [total.raw for total in problem.step(held, values, column)]
 
     # The loops: the kept ones, then the reduced ones, each in the order of memory.
     kept = [i for i, d in enumerate(problem.memory) if d.loop != K]
     reduced = [i for i, d in enumerate(problem.memory) if d.loop == K]
     order, loops = [*kept, *reduced], len(problem.memory)
-    maps = [affine_map(loops, [order.index(i) for i in range(loops)])] + [affine_map(loops, range(len(kept)))] * len(filled)
+    maps = [affine_map(loops, [order.index(i) for i in range(loops)])] * len(x) + [affine_map(loops, range(len(kept)))] * len(filled)
     iterators = ["parallel"] * len(kept) + ["reduction"] * len(reduced)
-    return _generic([x], filled, maps, iterators, combine, "reduction")
+    return _generic(x, filled, maps, iterators, combine, "reduction")
 
 
 def _column(problem: Problem) -> ir.Value:
@@ -92,8 +93,8 @@ def _column(problem: Problem) -> ir.Value:
     return arith.IndexCastOp(ir.IntegerType.get_signless(64), column).result
 
 
-def _epilogue(problem: Problem, sources: list[ir.Value], rows: list[int], reduced: bool) -> list[ir.Value]:
-    """Joins `initial` to the total, finishes it, and rounds once to the result's type. Without a reduced loop it reads the input."""
+def _epilogue(problem: Problem, sources: Sequence[ir.Value], rows: list[int], reduced: bool) -> list[ir.Value]:
+    """Joins `initial` to the total, finishes it, and rounds once to the result's type. Without a reduced loop it reads the inputs."""
     initial = problem.epilogue_initial if reduced else problem.initial
     empty = [tensor.EmptyOp(rows, element_type(result)).result for result in problem.results]
     maps = [affine_map(len(rows), range(len(rows)))] * (len(sources) + len(empty))
@@ -107,15 +108,15 @@ def _epilogue(problem: Problem, sources: list[ir.Value], rows: list[int], reduce
             totals = totals if joined is None else problem.op.combine(joined, totals)
         else:
             zero = _constant(0, I64, backend) if problem.op.takes_index else None
-            totals = problem.op.alone(_element(problem, scalars[0]), joined, zero)
+            totals = problem.alone(_elements(problem, scalars[: len(sources)]), joined, zero)
         return [stored(result) for result in problem.finish(totals)]
 
     return _generic(sources, empty, maps, ["parallel"] * len(rows), finish, "epilogue")
 
 
-def _element(problem: Problem, scalar: ir.Value) -> Value:
-    """What is read of the array, in the type that it is computed in."""
-    return problem.element(loaded(scalar, problem.input))
+def _elements(problem: Problem, scalars: Scalars) -> Values:
+    """What is read of the inputs."""
+    return tuple(loaded(scalar, element) for scalar, element in zip(scalars, problem.inputs, strict=True))
 
 
 def _constant(value: object, element: ElementType, backend: MlirBackend) -> Value:
@@ -123,7 +124,7 @@ def _constant(value: object, element: ElementType, backend: MlirBackend) -> Valu
 
 
 def _generic(
-    sources: list[ir.Value],
+    sources: Sequence[ir.Value],
     targets: list[ir.Value],
     maps: list[ir.AffineMap],
     iterators: list[str],
@@ -132,7 +133,7 @@ def _generic(
 ) -> list[ir.Value]:
     op = linalg.GenericOp(
         [target.type for target in targets],
-        sources,
+        list(sources),
         targets,
         ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
         ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators]),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from .element_types import ElementType
-from .expressions import Trace, Value
+from .expressions import LIBRARY, Value
+from .expressions_trace import Trace
 from .problem import Problem
 from .targets import Target
 
 # Functions of a mathematics library differ between targets. Vulkan asks less of a device than IEEE 754 does: 2.5 units in the last place
 # of a division, a product and a sum of their own for `Fma`.
-_LIBRARY = {"exp", "log"}
+_LIBRARY = set(LIBRARY)
+# What IREE does not lower, or its linker does not find.
+_LACKING: dict[str, frozenset[tuple[str, str]]] = {
+    "local": frozenset([("log10", "f32"), *((name, "f64") for name in ("log2", "log10", "sin", "cos", "tanh"))]),
+    "vulkan": frozenset((name, "f64") for name in LIBRARY),
+}
 _LOOSE_ON_VULKAN = {"div", "sqrt", "fma"}
 
 
@@ -31,13 +37,21 @@ def fuses_products(problem: Problem) -> bool:
     return "fma" in _names(_step(problem))
 
 
-def takes_logarithms(problem: Problem, element: str) -> bool:
-    """Whether the result is finished by a logarithm of that type."""
-    return any(("log", element) in value.raw.steps for value in _finish(problem))
+def lacking(problem: Problem, target: Target) -> tuple[str, str] | None:
+    """A function that the problem takes and its type, where the target has none; None where it has all.
+
+    >>> from iree_reduce_plugin.targets import TARGETS
+    >>> lacking(Problem.of((4, 64), "f64", "log_sum"), TARGETS["vulkan8"]), lacking(Problem.of((4, 64), "f64", "log_sum"), TARGETS["cpu"])
+    (('log', 'f64'), None)
+    """
+    none = _LACKING.get(target.backend, frozenset())
+    taken = {step for value in (*_step(problem), *_finish(problem)) for step in value.raw.steps}
+    return min(none & taken, default=None)
 
 
 def _step(problem: Problem) -> tuple[Value, ...]:
-    return problem.step(_held(problem), Trace.input("x", problem.input), Trace.input("column", ElementType("i64")))
+    inputs = tuple(Trace.input(f"x {i}", element) for i, element in enumerate(problem.inputs))
+    return problem.step(_held(problem), inputs, Trace.input("column", ElementType("i64")))
 
 
 def _finish(problem: Problem) -> tuple[Value, ...]:

@@ -1,7 +1,7 @@
 """Scalar expressions, written once: the same Python function computes with NumPy's arrays and builds MLIR.
 
 An op of this package is a few functions over `Value`s, e.g. `fma(x, x, total)`. With values of `expressions_numpy` they give the
-reference; with those of `expressions_mlir` they give the body of a kernel; with those of `Trace` they say what they are made of.
+reference; with those of `expressions_mlir` they give the body of a kernel; with those of `expressions_trace` they say what they are made of.
 So a definition and its reference can't drift apart.
 
 What each function means, on every backend:
@@ -10,20 +10,21 @@ What each function means, on every backend:
 - `fma(a, b, c)` is a * b + c, rounded once.
 - `minimum` and `maximum` give NaN where either is NaN, and take -0 for less than +0; `fmin` and `fmax` give the other where one is NaN.
 - comparisons with NaN are false, `!=` is true. `& | ^` are of integers and bools, `~` too.
-- `exp` and `log` are a mathematics library's, which differ by some units in the last place.
+- `floor`, `ceil`, `trunc` and `rint` (halves to even) are exact.
+- `exp`, `log` and the like are a mathematics library's, which differ by some units in the last place.
 - a Python number beside a value is a constant of that value's type.
 """
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from .element_types import ElementType
-from .errors import InputError, check
+from .errors import InputError, InputTypeError, check
 
 BOOL = ElementType("bool")
+LIBRARY = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tanh")  # functions of a mathematics library
 
 Raw: TypeAlias = Any  # what a backend computes with: an array, an `ir.Value`, a `Node`
 Number = int | float | bool
@@ -165,8 +166,56 @@ def exp(x: Value) -> Value:
     return _floats("exp", x)
 
 
+def exp2(x: Value) -> Value:
+    return _floats("exp2", x)
+
+
+def expm1(x: Value) -> Value:
+    return _floats("expm1", x)
+
+
 def log(x: Value) -> Value:
     return _floats("log", x)
+
+
+def log2(x: Value) -> Value:
+    return _floats("log2", x)
+
+
+def log10(x: Value) -> Value:
+    return _floats("log10", x)
+
+
+def log1p(x: Value) -> Value:
+    return _floats("log1p", x)
+
+
+def sin(x: Value) -> Value:
+    return _floats("sin", x)
+
+
+def cos(x: Value) -> Value:
+    return _floats("cos", x)
+
+
+def tanh(x: Value) -> Value:
+    return _floats("tanh", x)
+
+
+def floor(x: Value) -> Value:
+    return _floats("floor", x)
+
+
+def ceil(x: Value) -> Value:
+    return _floats("ceil", x)
+
+
+def trunc(x: Value) -> Value:
+    return _floats("trunc", x)
+
+
+def rint(x: Value) -> Value:
+    return _floats("rint", x)
 
 
 def isnan(x: Value) -> Value:
@@ -203,6 +252,8 @@ def _matched(name: str, *operands: Operand) -> list[Value]:
 def _apply(name: str, *operands: Operand) -> Value:
     values = _matched(name, *operands)
     first = values[0]
+    computes = not first.element.is_bool or name in ("and", "or", "xor", "minimum", "maximum")
+    check(computes, f"{name}: bools have no arithmetic; cast them, e.g. x.cast('i32'), or use & | ~", InputTypeError)
     return Value(first.backend.apply(name, [value.raw for value in values], first.element), first.element, first.backend)
 
 
@@ -227,46 +278,3 @@ def _ignoring_nan(name: str, a: Operand, b: Operand) -> Value:
     first, second = _matched(name, a, b)
     chosen = _apply(name, first, second)
     return where(isnan(first), second, where(isnan(second), first, chosen)) if first.element.is_float else chosen
-
-
-@dataclass(frozen=True)
-class Node:
-    """One step of a traced expression. operands: other nodes; leaves have none."""
-
-    name: str
-    element: str
-    operands: tuple[Node, ...] = ()
-
-    @functools.cached_property
-    def steps(self) -> frozenset[tuple[str, str]]:
-        """Name and type of every step that the expression takes."""
-        own = frozenset([(self.name, self.element)] if self.operands else [])
-        return own.union(*(operand.steps for operand in self.operands))
-
-
-class Trace:
-    """The backend that computes nothing, and remembers what would be.
-
-    >>> x = Trace.input("x", ElementType("f32"))
-    >>> sorted(sqrt(x * x + 1.0).raw.steps)
-    [('add', 'f32'), ('mul', 'f32'), ('sqrt', 'f32')]
-    """
-
-    @staticmethod
-    def input(name: str, element: ElementType) -> Value:
-        return Value(Node(name, element.name), element, Trace())
-
-    def apply(self, name: str, operands: list[Node], element: ElementType) -> Node:
-        return Node(name, element.name, tuple(operands))
-
-    def constant(self, value: Any, element: ElementType, like: Node) -> Node:
-        return Node(repr(value.item() if hasattr(value, "item") else value), element.name)
-
-    def select(self, condition: Node, a: Node, b: Node, element: ElementType) -> Node:
-        return Node("where", element.name, (condition, a, b))
-
-    def cast(self, value: Node, source: ElementType, target: ElementType) -> Node:
-        return Node(f"cast from {source.name}", target.name, (value,))
-
-    def bitcast(self, value: Node, source: ElementType, target: ElementType) -> Node:
-        return Node(f"bitcast from {source.name}", target.name, (value,))

@@ -12,7 +12,8 @@ from iree.compiler import ir
 from iree.compiler.dialects import arith, vector
 
 from .element_types import ElementType
-from .expressions import Trace, Value
+from .expressions import LIBRARY, Value
+from .expressions_trace import Trace
 from .mlir import element_type, scalar_attribute
 from .problem import Problem
 from .small_floats import FORMATS, decoded, encoded
@@ -26,8 +27,11 @@ _FLOAT_OPS = {
     "neg": "arith.negf",
     "abs": "math.absf",
     "sqrt": "math.sqrt",
-    "exp": "math.exp",
-    "log": "math.log",
+    "floor": "math.floor",
+    "ceil": "math.ceil",
+    "trunc": "math.trunc",
+    "rint": "math.roundeven",
+    **{name: f"math.{name}" for name in LIBRARY},
     "fma": "math.fma",
     "minimum": "arith.minimumf",
     "maximum": "arith.maximumf",

@@ -9,7 +9,7 @@ import numpy as np
 
 from .element_types import ElementType
 from .exact_fma import exact_fma
-from .expressions import Value
+from .expressions import LIBRARY, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -74,8 +74,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "neg": np.negative,
     "abs": np.abs,
     "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
+    **{name: getattr(np, name) for name in (*LIBRARY, "floor", "ceil", "trunc", "rint")},
     "fma": _fma,
     "minimum": _minimum,
     "maximum": _maximum,

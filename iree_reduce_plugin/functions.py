@@ -1,7 +1,7 @@
 """The user's own element functions, `map=` before a reduction and `finalize=` after it: traced once, evaluated by every backend.
 
-A function is Python over the values of `expressions`, or the name of a NumPy function of one argument. What it does becomes plain data,
-so that it crosses to the compiler's process and is part of the cache's key.
+A function is Python over the values of `expressions`, or a NumPy function of one argument or its name (`functions_named`). What it does
+becomes plain data, so that it crosses to the compiler's process and is part of the cache's key.
 
 A product of floats that feeds a sum is rounded together with it, once (`fma`): devices do that on their own, each in another place.
 """
@@ -13,22 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .element_types import ElementType
 from .errors import InputError, check
-from .expressions import BOOL, Node, Trace, Value, exp, fma, isnan, log, sqrt
+from .expressions import BOOL, Value, fma
+from .expressions_trace import Node, Trace
+from .functions_named import NAMED
 
-NAMED: dict[str, Callable[[Value], Value]] = {
-    "abs": abs,
-    "absolute": abs,
-    "exp": exp,
-    "isnan": isnan,
-    "log": log,
-    "negative": lambda x: -x,
-    "positive": lambda x: x,
-    "reciprocal": lambda x: 1 / x,
-    "sqrt": sqrt,
-    "square": lambda x: x * x,
-}
 MOST_STEPS = 100
 
 Given = Callable[[Value], Value] | str
@@ -51,6 +43,8 @@ class Function:
         >>> Function.of("map", lambda x: x * x + 1, ElementType("f32")).gives
         ElementType(name='f32')
         """
+        if isinstance(given, np.ufunc):
+            given = given.__name__
         if isinstance(given, str):
             check(
                 given in NAMED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +19,12 @@ def loop_type_of(op: Op, element: ElementType, given: object) -> ElementType:
     remedy = "cast the array first, e.g. x.astype({!r})"
     check(
         op.takes_floats or not element.is_float,
-        f"op {op.name}: {element.name} has no bits to combine in NumPy; use an integer or bool array",
+        f"op {op.asked}: {element.name} has no bits to combine in NumPy; use an integer or bool array",
         InputTypeError,
     )
     check(
         op.takes_bools or element.name != "bool",
-        f"op {op.name}: bool has no difference in NumPy; cast the array first, e.g. x.astype('i1')",
+        f"op {op.asked}: bool has no difference in NumPy; cast the array first, e.g. x.astype('i1')",
         InputTypeError,
     )
     if given is None:
@@ -32,7 +33,7 @@ def loop_type_of(op: Op, element: ElementType, given: object) -> ElementType:
     chosen = ElementType.of(given)
     check(
         op.takes_integers or chosen.is_float,
-        f"dtype {chosen.name}: {op.name} is not an integer; use a float, e.g. f64, and round the result",
+        f"dtype {chosen.name}: {op.asked} is not an integer; use a float, e.g. f64, and round the result",
         InputError,
     )
     check(
@@ -42,7 +43,7 @@ def loop_type_of(op: Op, element: ElementType, given: object) -> ElementType:
     )
     check(
         not (op.loop_type is not kept and chosen.is_bool),
-        f"dtype bool: {op.name} of truth values is not supported; use op any or all, or an integer type, e.g. i64",
+        f"dtype bool: {op.asked} of truth values is not supported; use op any or all, or an integer type, e.g. i64",
         InputError,
     )
     coarse = chosen.is_float and (chosen.bits < 16 or chosen.name == "bf16")
@@ -58,6 +59,8 @@ def loop_type_of(op: Op, element: ElementType, given: object) -> ElementType:
 def normalise_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
+    if rank == 0 and type(axis) is int and axis in (0, -1):
+        return ()  # as NumPy takes it: there is one element, and nothing to reduce
     given = axis if isinstance(axis, tuple) else (axis,)
     if any(isinstance(a, bool) for a in given):
         raise TypeError("an integer is required for the axis")  # as NumPy
@@ -76,6 +79,25 @@ def _axis_index(axis: int, rank: int) -> int:
 
 def kept_shape_of(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
     return tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
+
+
+def mask_of(where: Any, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+    """NumPy's `where=` as an array of that shape; None where it leaves nothing out. TypeError and ValueError as NumPy's.
+
+    >>> mask_of([True, False], (2, 2)).tolist(), mask_of(True, (2, 2))
+    ([[True, False], [True, False]], None)
+    """
+    if where is None or where is True:
+        return None
+    mask = np.asarray(where) if isinstance(where, (np.ndarray, np.generic)) else np.asarray(where, bool)
+    if mask.dtype != bool:
+        raise TypeError(
+            f"where: Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'; compare it, e.g. x > 0"
+        )
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError:
+        raise InputError(f"where: a mask of shape {mask.shape} can't be broadcast to the array's {shape}") from None
 
 
 def initial_of(initial: Number, loop_type: ElementType) -> Number:

@@ -85,6 +85,8 @@ class Op:
     takes_initial: bool = True
     takes_index: bool = False  # `prepare` gets the element's column, too
     takes_ddof: bool = False
+    takes_where: bool = True
+    plain: str = ""  # of an op that counts what a mask leaves: the name of the one that need not
 
     def step(self, accumulators: Values, x: Value, column: Value | None = None) -> Values:
         """The accumulators with one element more. column: where the op takes an index."""
@@ -99,6 +101,11 @@ class Op:
         return self.prepare(x, column) if self.takes_index else self.prepare(x)
 
     @property
+    def asked(self) -> str:
+        """The name by which it is asked for."""
+        return self.plain or self.name
+
+    @property
     def adds(self) -> bool:
         """Whether accumulators add up."""
         return self.combine is add
@@ -107,9 +114,9 @@ class Op:
         return f"Op({self.name!r})"  # of keys: where functions lie in memory is nothing that a kernel depends on
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .ops import find_op  # which imports this module
+        from .ops import op_named  # which imports this module
 
-        return find_op, (self.name,)  # functions don't cross to the compiler's process; names do
+        return op_named, (self.name,)  # functions don't cross to the compiler's process; names do
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Op) and other.name == self.name

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .element_types import ElementType
-from .errors import InputError
+from .errors import InputError, InputTypeError, check
 from .expressions import Value, Values, fma, isnan, log, maximum, minimum, ordered, sqrt, where
 from .op import I64, About, Op, Types, add, as_float, widened
+from .ops_masked import OPS_MASKED
 from .ops_of_several import OPS_OF_SEVERAL
 from .ops_together import together
 
@@ -181,7 +182,7 @@ _OPS = (
     Op("bitwise_and", "numpy.bitwise_and.reduce", _and, _every_bit, default_initial=_ones, takes_floats=False),
     Op("bitwise_or", "numpy.bitwise_or.reduce", _or, _no_bit, default_initial=_zero, takes_floats=False),
     Op("bitwise_xor", "numpy.bitwise_xor.reduce", _xor, _no_bit, default_initial=_zero, takes_floats=False),
-    Op("count_nonzero", "numpy.count_nonzero", add, _nothing, _counted, accumulators=_of_i64, result=_to_i64, **_BARE),
+    Op("count_nonzero", "numpy.count_nonzero", add, _nothing, _counted, accumulators=_of_i64, result=_to_i64, takes_where=False, **_BARE),
     Op("mean", "numpy.mean", finish=_mean, loop_type=as_float, takes_integers=False, takes_initial=False, **_SUM),
     Op("sum_of_squares", "numpy.sum of x * x", prepare=_square, accumulate=_add_square, loop_type=widened, **_SUM),
     Op("l1", "numpy.linalg.norm of ord 1", prepare=_magnitude, loop_type=as_float, **_SUM),
@@ -189,17 +190,28 @@ _OPS = (
     Op("log_sum", "numpy.log of numpy.sum", finish=_logarithm, loop_type=as_float, takes_integers=False, **_SUM),
 )
 OPS = {op.name: op for op in (*_OPS, *OPS_OF_SEVERAL)}
+_ALL = {**OPS, **{op.name: op for op in OPS_MASKED.values()}}
 
 
-def find_op(name: str | tuple[str, ...]) -> Op:
-    """The op of that name; of several, as a tuple or joined by commas, the one that gives all their results in one pass."""
+def find_op(name: str | tuple[str, ...], masked: bool = False) -> Op:
+    """The op of that name; of several, as a tuple or joined by commas, the one that gives all their results in one pass.
+
+    masked: in the form that it takes where a mask leaves out elements.
+    """
     names = tuple(name.split(",")) if isinstance(name, str) else name if isinstance(name, tuple) else (name,)
     for one in names or (name,):
         if not isinstance(one, str) or one not in OPS:
             raise InputError(f"op {one!r} is not known: use one of {', '.join(OPS)}, or several as a tuple")
-    return OPS[names[0]] if len(names) == 1 else _together(names)
+        check(OPS[one].takes_where or not masked, f"where: {OPS[one].numpy} has none; leave it out", InputTypeError)
+    return op_named(",".join(OPS_MASKED[one].name if masked and one in OPS_MASKED else one for one in names))
+
+
+def op_named(name: str) -> Op:
+    """The op whose `name` it is."""
+    names = tuple(name.split(","))
+    return _ALL[name] if len(names) == 1 else _together(names)
 
 
 @functools.cache
 def _together(names: tuple[str, ...]) -> Op:
-    return together([OPS[name] for name in names])
+    return together([_ALL[name] for name in names])

@@ -1,6 +1,7 @@
 """The reductions of several accumulators.
 
 argmax, argmin: the value and its index; of equal ones, and of zeros of either sign, the first; NaN before all others, as NumPy's
+argmax_last, argmin_last: of equal ones, and of NaN, the last
 ptp: the highest and the lowest
 logsumexp: the highest, m, and the sum of exp(x - m), which a higher m scales (Milakov and Gimelshein, "Online normalizer calculation for
     softmax", 2018): nothing overflows
@@ -27,29 +28,53 @@ def _indexed(x: Value, column: Value) -> Values:
     return x, column
 
 
-def _later(higher: Value, a: Values, b: Values) -> Values:
-    """`b` where it is `higher`, or equal to `a` and of a lower index."""
+def _better(higher: Value, preferred: Value, a: Values, b: Values) -> Values:
+    """`b` where it is `higher`, or equal to `a` and of the `preferred` index."""
     (x, i), (y, j) = a, b
     better = (isnan(y) & ~isnan(x)) | (higher & ~isnan(x))
     equal = (x == y) | (isnan(x) & isnan(y))
-    taken = better | (equal & (j < i))
+    taken = better | (equal & preferred)
     return where(taken, y, x), where(taken, j, i)
 
 
 def _argmax(a: Values, b: Values) -> Values:
-    return _later(b[0] > a[0], a, b)
+    return _better(b[0] > a[0], b[1] < a[1], a, b)
 
 
 def _argmin(a: Values, b: Values) -> Values:
-    return _later(b[0] < a[0], a, b)
+    return _better(b[0] < a[0], b[1] < a[1], a, b)
+
+
+def _argmax_last(a: Values, b: Values) -> Values:
+    return _better(b[0] > a[0], b[1] > a[1], a, b)
+
+
+def _argmin_last(a: Values, b: Values) -> Values:
+    return _better(b[0] < a[0], b[1] > a[1], a, b)
+
+
+def _lowest(element: ElementType) -> Any:
+    return -np.inf if element.is_float else element.limits[0]
+
+
+def _highest(element: ElementType) -> Any:
+    return np.inf if element.is_float else element.limits[1]
 
 
 def _below_all(types: Types) -> tuple[Any, ...]:
-    return -np.inf if types[0].is_float else types[0].limits[0], I64.limits[1]
+    return _lowest(types[0]), I64.limits[1]
 
 
 def _above_all(types: Types) -> tuple[Any, ...]:
-    return np.inf if types[0].is_float else types[0].limits[1], I64.limits[1]
+    return _highest(types[0]), I64.limits[1]
+
+
+def _below_all_last(types: Types) -> tuple[Any, ...]:
+    return _lowest(types[0]), -1
+
+
+def _above_all_last(types: Types) -> tuple[Any, ...]:
+    return _highest(types[0]), -1
 
 
 def _index(accumulators: Values, about: About) -> Value:
@@ -73,7 +98,7 @@ def _extremes(a: Values, b: Values) -> Values:
 
 
 def _no_extremes(types: Types) -> tuple[Any, ...]:
-    return (-np.inf, np.inf) if types[0].is_float else types[0].limits
+    return _lowest(types[0]), _highest(types[0])
 
 
 def _distance(accumulators: Values, about: About) -> Value:
@@ -141,6 +166,7 @@ def _deviation(accumulators: Values, about: About) -> Value:
 _BARE: dict[str, Any] = {"takes_dtype": False, "takes_initial": False}
 _ARG: dict[str, Any] = {
     "prepare": _indexed, "accumulators": _and_index, "finish": _index, "result": _to_i64, "takes_index": True, "empty": "error",
+    "takes_where": False,
 }  # fmt: skip
 _MOMENTS: dict[str, Any] = {
     "combine": _merge, "identity": _no_elements, "prepare": _counted, "accumulators": _three, "loop_type": as_float,
@@ -149,7 +175,12 @@ _MOMENTS: dict[str, Any] = {
 OPS_OF_SEVERAL = (
     Op("argmax", "numpy.argmax", _argmax, _below_all, **_ARG, **_BARE),
     Op("argmin", "numpy.argmin", _argmin, _above_all, **_ARG, **_BARE),
-    Op("ptp", "numpy.ptp", _extremes, _no_extremes, _twice, accumulators=_two, finish=_distance, empty="error", takes_bools=False, **_BARE),
+    Op("argmax_last", "numpy.argmax of the reverse", _argmax_last, _below_all_last, **_ARG, **_BARE),
+    Op("argmin_last", "numpy.argmin of the reverse", _argmin_last, _above_all_last, **_ARG, **_BARE),
+    Op(
+        "ptp", "numpy.ptp", _extremes, _no_extremes, _twice,
+        accumulators=_two, finish=_distance, empty="error", takes_bools=False, takes_where=False, **_BARE,
+    ),
     Op(
         "logsumexp", "numpy.logaddexp.reduce", _add_scaled, _no_terms, _scaled,
         accumulators=_two, finish=_unscaled, loop_type=as_float, takes_integers=False, takes_initial=False,

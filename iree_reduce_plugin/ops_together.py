@@ -67,6 +67,7 @@ def together(parts: Sequence[Op]) -> Op:
         takes_initial=False,
         takes_index=True,
         takes_ddof=any(part.takes_ddof for part in parts),
+        plain=",".join(part.asked for part in parts),
     )
 
 

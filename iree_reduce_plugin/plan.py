@@ -15,7 +15,7 @@ from .element_types import ElementType
 from .errors import DeviceError, InputError, check
 from .functions import Given
 from .job import Job
-from .numpy_rules import Number
+from .numpy_rules import Number, mask_of
 from .problem import Problem, parse_shape
 from .run import STOCK_ALIGNMENT, Executable
 from .targets import Target, find_target
@@ -51,13 +51,14 @@ class Plan:
         self._job, self._artifact, self._device = job, artifact, device
         self._shape, self._dtype = job.problem.shape, job.problem.input.numpy
         self._result_shape = job.problem.kept_shape
-        self._memory = job.problem.memory_shape
+        self._memory, self._masked = job.problem.memory_shape, job.problem.masked
         self._executable: Executable | None = None
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any, where: Any = None) -> Any:
         """The result for `x`, an array of its own with the shape and type that NumPy's reduction has; of several ops a tuple of them.
 
         x: an array of the plan's shape and type; strided, read-only and big-endian ones are copied first.
+        where: the mask, bools of that shape or broadcast to it, of a plan that was compiled for one.
         Raises InputError for another shape or type, DeviceError where the target's device is absent or fails.
         """
         array = x if type(x) is np.ndarray else as_array(x)
@@ -65,9 +66,10 @@ class Plan:
             array = self._converted(array)
         if self._artifact is None:
             return self._empty_result(array)
+        arrays = (array,) if where is None and not self._masked else (array, self._mask(where))
         # Two threads that come here at once load the module twice, and one of the two is used from then on.
         executable = self._executable or self._load(self._artifact)
-        results = executable(array if array.shape == self._memory else array.reshape(self._memory))
+        results = executable(*(one if one.shape == self._memory else one.reshape(self._memory) for one in arrays))
         return results[0] if len(results) == 1 else tuple(results)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -107,11 +109,18 @@ class Plan:
         remedy = f'cast it, e.g. x.astype("{self._dtype.name}")' if array.shape == self._shape else "compile a plan for that shape"
         raise InputError(f"array {given}: the plan is for {wanted}; {remedy}")
 
+    def _mask(self, where: Any) -> Array:
+        given = True if where is None else where
+        if self._masked:
+            mask = mask_of(given, self._shape)
+            return np.ones(self._shape, bool) if mask is None else mask
+        raise InputError("where: the plan was compiled without a mask; compile it with masked=True")
+
     def _empty_result(self, array: Array) -> Any:
         from .reference import trees  # only here: an exception
 
-        matrix = np.zeros((self.problem.rows, self.problem.columns), array.dtype)
-        results = [result.reshape(self._result_shape) for result in trees(matrix, self.problem, None)]
+        inputs = [np.zeros((self.problem.rows, self.problem.columns), element.numpy) for element in self.problem.inputs]
+        results = [result.reshape(self._result_shape) for result in trees(inputs, self.problem, None)]
         return results[0] if len(results) == 1 else tuple(results)
 
     def _load(self, artifact: Artifact) -> Executable:
@@ -120,11 +129,11 @@ class Plan:
             artifact.vmfb,
             self._device or _device_of(self.target),
             self._memory,
-            problem.input,
+            problem.inputs,
             self._result_shape,
             problem.results,
             # Our schedule's loads are of vectors that are aligned as their elements; IREE's own code assumes more.
-            problem.input.bytes if self._job.has_schedule else STOCK_ALIGNMENT,
+            1 if self._job.has_schedule else STOCK_ALIGNMENT,
         )
         return self._executable
 
@@ -142,6 +151,7 @@ def compile(
     ddof: int = 0,
     map: Given | None = None,
     finalize: Given | None = None,
+    masked: bool = False,
     target: str | None = None,
     strategy: str = "subgroup",
     timeout: float = DEFAULT_TIMEOUT,
@@ -152,6 +162,7 @@ def compile(
     dtype: the array's element type, f32 where it is left out; text and arrays name it themselves.
     tuning: anything that `Tuning.parse` takes; None: a good one for the problem and the target.
     out_dtype: NumPy's `dtype=`, the type that is accumulated and returned.
+    masked: whether calls have NumPy's `where=`, as `plan(x, where)`.
     target: `cpu`, `gfx942`, ...; None: that of the default device. strategy: `subgroup`, `iree` or `default`.
     timeout: seconds the compiler may take.
 
@@ -162,7 +173,7 @@ def compile(
     ('f16', 64)
     """
     extents, element = _shape_and_type(shape, dtype)
-    problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial, ddof, map, finalize)
+    problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial, ddof, map, finalize, masked)
     job, source = make_job(problem, tuning, find_target(find_device().target if target is None else target), strategy)
     return build_plan(job, source, timeout=timeout)
 

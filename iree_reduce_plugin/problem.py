@@ -15,8 +15,9 @@ import numpy as np
 
 from .element_types import NAMES, ElementType
 from .errors import InputError, InputTypeError, check
-from .expressions import Trace, Value, Values, fma
+from .expressions import BOOL, Value, Values, fma, where
 from .expressions_numpy import array_value
+from .expressions_trace import Trace
 from .functions import Function, Given
 from .loops import NAMES as LOOP_NAMES
 from .loops import Dimension, K, extent_of, in_memory
@@ -47,6 +48,7 @@ class Problem:
     map: Function | None = None
     finalize: Function | None = None
     others: tuple[ElementType, ...] = ()  # types of the further results of several ops
+    masked: bool = False  # whether a mask, the kernel's second input, says which elements count
 
     @staticmethod
     def of(
@@ -60,8 +62,11 @@ class Problem:
         ddof: int = 0,
         map: Given | None = None,
         finalize: Given | None = None,
+        masked: bool = False,
     ) -> Problem:
         """The problem of `numpy.<op>(x, axis, out_dtype, keepdims=, initial=)` for an x of this shape and type.
+
+        masked: whether the call has NumPy's `where=`, an array of bools.
 
         Raises InputError for an op or type that is not known, AxisError and ValueError as NumPy does.
 
@@ -69,14 +74,13 @@ class Problem:
         >>> p.rows, p.columns, p.accumulator.name, p.result.name
         (4, 4096, 'f32', 'f16')
         """
-        the_op, element = find_op(op), ElementType.of(dtype)
-        check(len(shape) > 0, "a 0-d array has no axis to reduce: give it a shape of at least one dimension", InputError)
+        the_op, element = find_op(op, masked), ElementType.of(dtype)
         check(all(type(n) is int and n >= 0 for n in shape), f"shape {shape}: every extent is an integer of at least 0", InputError)
         check(math.prod(shape) * element.bytes < 2**63, f"shape {shape}: it has more bytes than can be counted in 64 bits", InputError)
         if not isinstance(keepdims, (bool, int, np.bool_)):
             raise TypeError(f"keepdims {keepdims!r} is not a boolean: use True or False")
         axes = normalise_axes(axis, len(shape))
-        mapped = None if map is None else Function.of("map", map, element.accumulator)
+        mapped = None if map is None else Function.of("map", map, element if element.is_bool else element.accumulator)
         # What a map gives of a short float in f32 is taken for the short float itself, as if it had not been widened.
         seen = element if mapped is None or mapped.gives == element.accumulator else mapped.gives
         loop_type = loop_type_of(the_op, seen, out_dtype)
@@ -90,6 +94,9 @@ class Problem:
         if columns == 0 and initial is None and the_op.empty == "error" and 0 not in kept_shape_of(shape, axes):
             name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        if masked and initial is None and the_op.empty == "error":
+            name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
+            raise ValueError(f"reduction operation {name!r} does not have an identity, so to use a where mask one has to specify 'initial'")
         start = the_op.default_initial(loop_type) if initial is None else initial_of(initial, loop_type)
         outcome, finished = the_op.result(loop_type), None
         result, *others = outcome if isinstance(outcome, tuple) else (outcome,)
@@ -98,7 +105,7 @@ class Problem:
             finished = Function.of("finalize", finalize, result.accumulator)
             result = result if finished.gives == result.accumulator else finished.gives
         joins = the_op, tuple(shape), axes, bool(keepdims), element, loop_type, result, start
-        return Problem(*joins, ddof, mapped, finished, tuple(others))
+        return Problem(*joins, ddof, mapped, finished, tuple(others), masked)
 
     @functools.cached_property
     def kept_shape(self) -> tuple[int, ...]:
@@ -164,8 +171,31 @@ class Problem:
         x = x.cast(self.input.accumulator) if self.map is None else self.map(x.cast(self.map.takes))
         return x.cast(self.loop_type).cast(self.computed)
 
-    def step(self, accumulators: Values, x: Value, column: Value | None = None) -> Values:
-        """The accumulators with one element more, as it is read. A product that the map ends in feeds a sum: both round once."""
+    @property
+    def inputs(self) -> tuple[ElementType, ...]:
+        """The types of the kernel's inputs: the array's, and the mask's."""
+        return (self.input, BOOL) if self.masked else (self.input,)
+
+    def step(self, accumulators: Values, x: Values, column: Value | None = None) -> Values:
+        """The accumulators with one element more, as the inputs are read; where the mask doesn't hold, as they were."""
+        element, *mask = x
+        joined = self._joined(accumulators, element, column)
+        return self._kept(mask, joined, accumulators)
+
+    def alone(self, x: Values, joined: Values | None, column: Value | None = None) -> Values:
+        """The accumulators of a single element, and of what joins. column: 0, where the op takes an index."""
+        element, *mask = x
+        total = self.op.alone(self.element(element), joined, column)
+        parts = zip(self.op.identity(self.accumulators), self.accumulators, strict=True)
+        nothing = tuple(Value(element.backend.constant(value, kind, element.raw), kind, element.backend) for value, kind in parts)
+        return self._kept(mask, total, nothing if joined is None else joined)
+
+    @staticmethod
+    def _kept(mask: list[Value], new: Values, old: Values) -> Values:
+        return tuple(where(mask[0], a, b) for a, b in zip(new, old, strict=True)) if mask else new
+
+    def _joined(self, accumulators: Values, x: Value, column: Value | None) -> Values:
+        """A product that the map ends in feeds a sum: both round once."""
         if self.map is not None and self.op.adds and self.op.prepare is itself and self.map.gives == self.computed == self.accumulator:
             factors = self.map.factors(x.cast(self.map.takes))
             if factors is not None:
@@ -250,12 +280,12 @@ class Problem:
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
-        return f"{self.op.name} of {shape}x{self.input.name} over axes {self.axes}"
+        return f"{self.op.asked} of {shape}x{self.input.name} over axes {self.axes}{' where a mask holds' if self.masked else ''}"
 
 
 def parse_shape(text: str) -> tuple[tuple[int, ...], ElementType]:
     """`4x4096xf32` -> `((4, 4096), ElementType("f32"))`. The names are MLIR's only: NumPy's `i8` is 8 bytes, and here it is 8 bits."""
-    match = re.fullmatch(r"((?:[0-9]+x)+)([a-zA-Z]\w*)", text.strip())
+    match = re.fullmatch(r"((?:[0-9]+x)*)([a-zA-Z]\w*)", text.strip())
     check(match is not None, f"shape {text!r}: write extents and a type joined by x, e.g. 4x4096xf32", InputError)
     extents, name = match.groups()  # type: ignore[union-attr]
     element = ElementType.named(name)

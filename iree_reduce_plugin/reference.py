@@ -12,6 +12,7 @@ What an op computes is in `ops`, for the reference and for the devices alike.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from .expressions import Value, Values
 from .expressions_numpy import array_value
 from .functions import Given
 from .layout import Layout
-from .numpy_rules import Number
+from .numpy_rules import Number, mask_of
 from .op import I64
 from .problem import Problem
 from .tuning import Tuning
@@ -44,20 +45,23 @@ def reference(
     ddof: int = 0,
     map: Given | None = None,
     finalize: Given | None = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """What `reduce` with this tuning returns on every device, computed by NumPy in the same order.
 
     x: any shape and supported type. Arguments and errors as `reduce`; the target's limits are not checked.
-    ddof: NumPy's, of var and std. map, finalize: as `reduce`'s.
+    ddof: NumPy's, of var and std. map, finalize, where: as `reduce`'s.
 
     >>> reference([1.0, 2.0, 3.0], {"partial_reduction": [64], "lane_basis": [[16], [0]]}).item()
     6.0
     """
     array = np.asarray(x)
-    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof, map, finalize)
+    mask = mask_of(where, array.shape)
+    problem = Problem.of(array.shape, array.dtype, op, axis, keepdims, dtype, initial, ddof, map, finalize, mask is not None)
     parsed = Tuning.parse(tuning)
     layout = None if problem.is_empty or problem.columns == 1 else Layout.of(problem, parsed)
-    results = [result.reshape(problem.kept_shape) for result in trees(as_matrix(array, problem), problem, layout)]
+    inputs = [as_matrix(one, problem) for one in (array, mask) if one is not None]
+    results = [result.reshape(problem.kept_shape) for result in trees(inputs, problem, layout)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -68,23 +72,24 @@ def as_matrix(x: Array, problem: Problem) -> Array:
 
 def tree(matrix: Array, problem: Problem, layout: Layout | None) -> Array:
     """`[rows, K]` -> `[rows]`, in the order of `layout` (None where there is nothing to distribute: K is 0 or 1)."""
-    (result,) = trees(matrix, problem, layout)
+    (result,) = trees([matrix], problem, layout)
     return result
 
 
-def trees(matrix: Array, problem: Problem, layout: Layout | None) -> tuple[Array, ...]:
-    """As `tree`, every result of several ops."""
-    check(matrix.ndim == 2, f"tree takes a matrix, not {matrix.ndim} dimensions")
+def trees(inputs: Sequence[Array], problem: Problem, layout: Layout | None) -> tuple[Array, ...]:
+    """As `tree`, every result of several ops. inputs: the matrix, and the mask in the same form, where there is one."""
+    check(inputs[0].ndim == 2, f"tree takes a matrix, not {inputs[0].ndim} dimensions")
+    rows = len(inputs[0])
     op = problem.op
     with np.errstate(all="ignore"):  # overflow and NaN are results here, as on every device
-        elements = array_value(matrix, problem.input)
+        elements = tuple(array_value(matrix, element) for matrix, element in zip(inputs, problem.inputs, strict=True))
         joined = None if problem.initial is None else op.join(array_value(problem.initial, problem.computed))
         if layout is None and problem.columns == 1:
-            totals = op.alone(problem.element(_at(elements, np.s_[:, 0])), joined, array_value(0, I64))
+            totals = problem.alone(_each(elements, np.s_[:, 0]), joined, array_value(0, I64))
         else:
-            totals = _starts(problem, (len(matrix),)) if layout is None else _tree(elements, problem, layout)
+            totals = _starts(problem, (rows,)) if layout is None else _tree(elements, problem, layout)
             totals = totals if joined is None else op.combine(joined, totals)
-        results = [np.asarray(np.broadcast_to(result.raw, len(matrix))) for result in problem.finish(totals)]
+        results = [np.asarray(np.broadcast_to(result.raw, rows)) for result in problem.finish(totals)]
     return tuple(results)
 
 
@@ -97,29 +102,31 @@ def _at(value: Value, where: Any) -> Value:
     return Value(value.raw[where], value.element, value.backend)
 
 
-def _tree(elements: Value, problem: Problem, layout: Layout) -> Values:
-    op, rows, tile = problem.op, len(elements.raw), layout.columns
+def _each(values: Values, where: Any) -> Values:
+    return tuple(_at(value, where) for value in values)
+
+
+def _tree(elements: Values, problem: Problem, layout: Layout) -> Values:
+    op, rows, tile = problem.op, len(elements[0].raw), layout.columns
     accumulators = _starts(problem, (rows, tile.size))
     for first in range(0, tile.extent, tile.size):
-        step = _at(elements, np.s_[:, first : first + tile.size])
-        read = np.s_[:, : step.raw.shape[1]]
-        columns = array_value(np.arange(first, first + step.raw.shape[1]), I64)
-        new = problem.step(tuple(_at(held, read) for held in accumulators), step, columns)
+        step = _each(elements, np.s_[:, first : first + tile.size])
+        length = step[0].raw.shape[1]
+        read = np.s_[:, :length]
+        columns = array_value(np.arange(first, first + length), I64)
+        new = problem.step(_each(accumulators, read), step, columns)
         for held, changed in zip(accumulators, new, strict=True):
             held.raw[read] = changed.raw  # past K they stay as they are
 
-    def each(values: Values, where: Any) -> Values:
-        return tuple(_at(value, where) for value in values)
-
     shape = (rows, tile.subgroups, tile.lanes, tile.elements)
     folded = tuple(Value(value.raw.reshape(shape), value.element, value.backend) for value in accumulators)
-    lanes = each(folded, np.s_[..., 0])
+    lanes = _each(folded, np.s_[..., 0])
     for e in range(1, tile.elements):
-        lanes = op.combine(lanes, each(folded, np.s_[..., e]))
+        lanes = op.combine(lanes, _each(folded, np.s_[..., e]))
     while lanes[0].raw.shape[-1] > 1:
-        lanes = op.combine(each(lanes, np.s_[..., 0::2]), each(lanes, np.s_[..., 1::2]))
-    subgroups = each(lanes, np.s_[..., 0])
-    total = each(subgroups, np.s_[:, 0])
+        lanes = op.combine(_each(lanes, np.s_[..., 0::2]), _each(lanes, np.s_[..., 1::2]))
+    subgroups = _each(lanes, np.s_[..., 0])
+    total = _each(subgroups, np.s_[:, 0])
     for s in range(1, tile.subgroups):
-        total = op.combine(total, each(subgroups, np.s_[:, s]))
+        total = op.combine(total, _each(subgroups, np.s_[:, s]))
     return total

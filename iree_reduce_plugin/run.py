@@ -43,9 +43,11 @@ _IN_BUFFERS = {f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in 
 
 
 class Executable:
-    """A module whose function `reduce` takes one array and gives one, on one device. Calls from several threads take turns.
+    """A module whose function `reduce` takes arrays of one shape, on one device. Calls from several threads take turns.
 
-    alignment: bytes to which the kernel needs its input aligned, e.g. the element's size, or STOCK_ALIGNMENT.
+    inputs: the types of the arrays that it takes; results: of those that it gives.
+
+    alignment: bytes to which the kernel needs its inputs aligned: STOCK_ALIGNMENT, or 1 where each need only be aligned as its elements.
     """
 
     def __init__(
@@ -53,18 +55,16 @@ class Executable:
         vmfb: bytes,
         device: Device,
         shape: tuple[int, ...],
-        element: ElementType,
+        inputs: tuple[ElementType, ...],
         result_shape: tuple[int, ...],
-        result: ElementType | tuple[ElementType, ...],
+        results: tuple[ElementType, ...],
         alignment: int = STOCK_ALIGNMENT,
     ):
         self.device = device
-        self._shape, self._dtype = shape, element.numpy
+        self._shape, self._inputs = shape, inputs
+        self._raw_inputs = [_raw(element) for element in inputs]
         self._vmfb = vmfb
-        self._nbytes = element.bytes * math.prod(shape)
-        self._element = _ELEMENTS[element.name]
-        self._raw_input = _raw(element)
-        results = result if isinstance(result, tuple) else (result,)
+        self._nbytes = sum(element.bytes for element in inputs) * math.prod(shape)
         self._result_shape, self._results = result_shape, tuple((one.numpy, _raw(one)) for one in results)
         self._alignment = alignment
         self._lock = threading.Lock()
@@ -72,19 +72,20 @@ class Executable:
         _executables.add(self)
         self._load(device.driver_for(self._nbytes))
 
-    def __call__(self, x: Array) -> list[Array]:
-        """The results for `x`, which has the shape and type the module was compiled for, as arrays of their own.
+    def __call__(self, *arrays: Array) -> list[Array]:
+        """The results for arrays of the shape and the types the module was compiled for, as arrays of their own.
 
         Raises InputError for another shape or type, DeviceError where the device fails.
         """
-        if x.shape != self._shape or x.dtype != self._dtype:
-            raise InputError(f"array {x.shape} {x.dtype}: the kernel takes {self._shape} {self._dtype}")
+        for x, element in zip(arrays, self._inputs, strict=True):
+            if x.shape != self._shape or x.dtype != element.numpy:
+                raise InputError(f"array {x.shape} {x.dtype}: the kernel takes {self._shape} {element.numpy}")
         driver = self.device.driver_for(self._nbytes)
         with self._lock:
             if driver != self._driver:  # in a forked child
                 self._load(driver)
             try:
-                results = self._invoke(x if x.dtype == self._raw_input else x.view(self._raw_input))
+                results = self._invoke(arrays)
             except (RuntimeError, ValueError) as e:
                 raise DeviceError(f"device {self.device.name} failed: {e}") from e
         return results
@@ -98,25 +99,27 @@ class Executable:
         except (RuntimeError, ValueError) as e:
             raise DeviceError(f"device {self.device.name} can't load the module: {e}") from e
         self._driver = driver
-        self._send = self._sender(opened)
+        self._send = [self._sender(opened, element) for element in self._inputs]
         self._fetch: list[Callable[[Any], Array]] = [
             _Mapped(self._result_shape, raw, dtype) if self.device.is_local else _Staged(opened, self._result_shape, raw, dtype)
             for dtype, raw in self._results
         ]
 
-    def _invoke(self, x: Array) -> list[Array]:
+    def _invoke(self, arrays: tuple[Array, ...]) -> list[Array]:
         # A buffer view that outlives its device crashes the process at its end: none is left behind in a name.
-        inputs, outputs = rt.VmVariantList(1), rt.VmVariantList(1)
-        if not x.flags.c_contiguous:
-            x = np.ascontiguousarray(x)
-        inputs.push_ref(self._send(x))  # `x` stays alive in this frame while the kernel reads it
+        inputs, outputs, sent = rt.VmVariantList(len(arrays)), rt.VmVariantList(1), []
+        for x, send, raw in zip(arrays, self._send, self._raw_inputs, strict=True):
+            if not x.flags.c_contiguous:
+                x = np.ascontiguousarray(x)
+            sent.append(x)  # stays alive in this frame while the kernel reads it
+            inputs.push_ref(send(x if x.dtype == raw else x.view(raw)))
         self._context.invoke(self._function, inputs, outputs)
         return [fetch(outputs.get_as_object(i, rt.HalBufferView)) for i, fetch in enumerate(self._fetch)]
 
-    def _sender(self, opened: OpenDevice) -> Callable[[Array], Any]:
-        """What brings a contiguous array to the device, as a buffer view."""
-        allocator, device, element = opened.allocator, opened.device, self._element
-        shape, code, alignment = self._shape, int(self._element), self._alignment
+    def _sender(self, opened: OpenDevice, input_type: ElementType) -> Callable[[Array], Any]:
+        """What brings a contiguous array of that type to the device, as a buffer view."""
+        allocator, device, element = opened.allocator, opened.device, _ELEMENTS[input_type.name]
+        shape, code, alignment = self._shape, int(element), self._alignment
         view, import_host, copy = rt.HalBufferView, allocator.import_host_allocation, allocator.allocate_buffer_copy
 
         def send_any(x: Array) -> Any:
@@ -134,7 +137,7 @@ class Executable:
 
         if not self.device.is_local:
             return send_away
-        return send_any if alignment <= self._dtype.itemsize else send_aligned
+        return send_any if alignment <= input_type.bytes else send_aligned
 
 
 def _after_fork() -> None:

@@ -10,7 +10,7 @@ import math
 
 from .defaults import default_tuning, fitted
 from .errors import InputError, TuningError, check
-from .exactness import takes_logarithms
+from .exactness import lacking
 from .job import STRATEGIES
 from .layout import Layout
 from .problem import Problem
@@ -102,8 +102,16 @@ use strategy 'subgroup' or 'default', or target gfx942
         InputError,
     )
     check(
-        not (target.backend == "vulkan" and takes_logarithms(problem, "f64")) or problem.is_empty,
-        f'op {problem.op.name} in f64 is not supported on {target.name}: SPIR-V has no logarithm of f64; use dtype="f4", or target cpu',
+        not (target.backend == "vulkan" and math.prod(problem.shape) >= 2**31),
+        f"{problem}: {math.prod(problem.shape)} elements are above the {2**31 - 1} that {target.name} can count: reduce parts of it, "
+        "or use target cpu",
+        InputError,
+    )
+    none = lacking(problem, target)
+    check(
+        none is None or problem.is_empty,
+        f"{problem}: {none and none[0]} of {none and none[1]} is not supported on {target.name}, as IREE has none; "
+        f"{'compute it in f32, by a cast of the array or dtype' if none and none[1] == 'f64' else 'compute it from others'}",
         InputError,
     )
 
@@ -133,7 +141,7 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
     )
     _check_wide_wave(full, layout, problem, target)
     accumulators = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
-    loads = math.ceil(layout.accumulators * layout.unroll * problem.input.bytes / 4)
+    loads = math.ceil(layout.accumulators * layout.unroll * sum(element.bytes for element in problem.inputs) / 4)
     most = target.registers_of(layout.workgroup_size, layout.subgroup_size)
     # The accumulators are held twice where a step begins before the last one has ended, and where the partial step may keep the old ones.
     check(
@@ -157,7 +165,7 @@ def _check_wide_wave(full: Tuning, layout: Layout, problem: Problem, target: Tar
         return
     check(
         len(problem.accumulators) == 1,
-        f"subgroup_size {layout.subgroup_size}: the {len(problem.accumulators)} accumulators of {problem.op.name} don't cross its halves "
+        f"subgroup_size {layout.subgroup_size}: the {len(problem.accumulators)} accumulators of {problem.op.asked} don't cross its halves "
         f"on {target.name}: use subgroups of {narrow}, or at most 16 lanes along the reduced loop",
     )
     # The rows of 16 lanes are read into scalar registers, four a result and word, of which a wave has a hundred.

@@ -78,7 +78,7 @@ KINDS = {
     "bitwise": ("bitwise_and", "bitwise_or", "bitwise_xor"),
     "squares": ("sum_of_squares", "l2"),
     "magnitudes": ("l1", "mean", "log_sum"),
-    "several": ("argmax", "var", "ptp", "logsumexp", "argmin", "std"),
+    "several": ("argmax", "var", "ptp", "logsumexp", "argmin", "std", "argmax_last", "argmin_last"),
 }
 MAX_BYTES = 64 << 20
 MAX_STEPS = 40_000  # of the reference, a loop in Python

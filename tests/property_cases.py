@@ -47,6 +47,7 @@ INITIALS = (
 )
 MEMORIES = ("C", "Fortran", "transposed", "strided", "negative", "read-only", "big-endian", "misaligned")
 ANY_DATA = ("random", "whole", "ones", "extremes", "below", "many", "last", "one-hot")
+MASKS = ("half", "one row", "few", "nothing")
 FLOAT_DATA = ("nan", "infinities", "zeros", "subnormal")
 BUILTIN = [name for name in NAMES if not name.startswith(("bf", "f8"))]  # whose arrays can be big-endian
 
@@ -64,11 +65,14 @@ class Case:
     memory: str = "C"
     data: str = "random"
     seed: int = 0
+    mask: str = ""
 
     def problem(self) -> Problem:
         """Raises what `reduce` would."""
         options = dict(self.options)
-        return Problem.of(self.shape, ElementType(self.dtype), self.op, self.axis, out_dtype=options.pop("dtype", None), **options)
+        return Problem.of(
+            self.shape, ElementType(self.dtype), self.op, self.axis, out_dtype=options.pop("dtype", None), masked=bool(self.mask), **options
+        )
 
 
 @st.composite
@@ -84,6 +88,8 @@ def cases(draw: st.DrawFn, target_name: str) -> Case:
         axis, options = draw(_axes(len(shape))), _options(draw, op, dtype)
     data = draw(st.sampled_from(ANY_DATA + (FLOAT_DATA if ElementType(dtype).is_float else ())))
     case = Case(shape, dtype, op, axis, options, None, draw(st.sampled_from(MEMORIES)), data, draw(st.integers(0, 999)))
+    if OPS[op].takes_where and draw(st.integers(0, 3)) == 3:
+        case = dataclasses.replace(case, mask=draw(st.sampled_from(MASKS)))
     try:
         problem = case.problem()
         make_job(problem, None, target)
@@ -202,6 +208,15 @@ def _gpu_lanes(draw: st.DrawFn, loops: int, size: int) -> list[int]:
 def array(case: Case) -> Any:
     """The case's array, in its memory layout."""
     return laid_out(_values(case), case)
+
+
+def mask(case: Case) -> Any:
+    """The case's `where`; None where it has none."""
+    rng = np.random.default_rng(case.seed + 2)
+    if case.mask == "one row":
+        return rng.random(case.shape[-1:]) < 0.7
+    share = {"half": 0.5, "few": 0.02, "nothing": 0.0}.get(case.mask)
+    return None if share is None else rng.random(case.shape) < share
 
 
 def _values(case: Case) -> Any:

@@ -257,7 +257,6 @@ def test_ways_to_give_a_shape(no_compiler):
         (4096, {}, "give a tuple of integers"),
         ((4.0, 4), {}, "give a tuple of integers"),
         ((4, -1), {}, "at least 0"),
-        ((), {}, "0-d"),
         ("4x4xf32", {"dtype": "f8"}, "contradicts the f32"),
         ("4x4xi4", {}, "'i4' is not supported"),
         ((4, 4), {"timeout": 0}, "timeout 0"),

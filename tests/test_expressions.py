@@ -11,8 +11,9 @@ import pytest
 from iree_reduce_plugin.element_types import ElementType
 from iree_reduce_plugin.errors import InputError
 from iree_reduce_plugin.exact_fma import exact_fma
-from iree_reduce_plugin.expressions import Trace, exp, fma, fmax, fmin, isnan, log, maximum, minimum, sqrt, where
+from iree_reduce_plugin.expressions import exp, fma, fmax, fmin, isnan, log, maximum, minimum, sqrt, where
 from iree_reduce_plugin.expressions_numpy import array_value
+from iree_reduce_plugin.expressions_trace import Trace
 from iree_reduce_plugin.small_floats import FORMATS, decoded, encoded
 
 F32 = ElementType("f32")

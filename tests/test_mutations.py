@@ -37,7 +37,7 @@ def right(mutation):
     done = subprocess.run(command, input=pickle.dumps(job), capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr.decode()
     x = np.random.default_rng(0).standard_normal((ROWS, COLUMNS)).astype("f4")
-    run = Executable(done.stdout, VULKAN.device, (ROWS, COLUMNS), problem.input, (ROWS,), problem.result)
+    run = Executable(done.stdout, VULKAN.device, (ROWS, COLUMNS), problem.inputs, (ROWS,), problem.results)
     expected = tree(x, problem, job.layout)
     return all(same_bits(run(x)[0], expected) for _ in range(3))
 

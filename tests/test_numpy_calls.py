@@ -14,6 +14,7 @@ from iree_reduce_plugin.ops import OPS as BY_NAME
 OPS = tuple(BY_NAME)
 TYPES = ("f4", "i2", "u1", "?")
 MORE_TYPES = ("f8", "f2", "i1", "i4", "i8", "u2", "u4", "u8")
+WHERE = [True, False, True, True, False]
 EMPTY = ((0, 5), (3, 0), (0,))
 
 
@@ -27,10 +28,21 @@ def _squared(x, dtype=None, **options):
     return np.sum(np.square(x.astype(wide)), dtype=wide, **options)
 
 
-def _norm(x, order, axis=-1, keepdims=False, initial=0, dtype=None):
+def _norm(x, order, axis=-1, keepdims=False, initial=0, dtype=None, where=True):
     x = _wide(x if dtype is None else x.astype(dtype))
-    sizes = np.sum(np.abs(x) if order == 1 else np.square(x.astype("f8")), axis=axis, keepdims=keepdims, initial=initial)
+    sizes = np.sum(np.abs(x) if order == 1 else np.square(x.astype("f8")), axis=axis, keepdims=keepdims, initial=initial, where=where)
     return (sizes if order == 1 else np.sqrt(sizes)).astype(x.dtype)
+
+
+def last(function):
+    """The last index, by the first one of the reverse."""
+
+    def call(x, axis=-1, **options):
+        function(x, axis=axis, **options)  # for its errors
+        turned = np.flip(x) if axis is None else np.flip(x, axis)
+        return (x.size if axis is None else x.shape[axis]) - 1 - function(turned, axis=axis, **options)
+
+    return call
 
 
 CALLS = {
@@ -44,6 +56,8 @@ CALLS = {
     "log_sum": lambda x, **options: np.log(np.sum(x, **options)),
     "argmax": np.argmax,
     "argmin": np.argmin,
+    "argmax_last": last(np.argmax),
+    "argmin_last": last(np.argmin),
     "ptp": lambda x, **options: np.ptp(x, **options),
     "logsumexp": lambda x, **options: np.logaddexp.reduce(_wide(x), **options),
     "var": np.var,
@@ -55,7 +69,7 @@ TABLE = [
     *((op, (3, 5), MORE_TYPES[i % len(MORE_TYPES)], {"axis": None, "keepdims": i % 2 == 0}) for i, op in enumerate(OPS)),
     *((op, shape, dtype, {}) for op in OPS for shape, dtype in zip(EMPTY, ("f4", "i4", "?"), strict=True)),
     *((op, (3, 5), "i4", {"axis": 2}) for op in OPS),
-    *((op, (3, 5), "i4", {"axis": (1, 1)}) for op in OPS if op not in ("count_nonzero", "argmax", "argmin")),
+    *((op, (3, 5), "i4", {"axis": (1, 1)}) for op in OPS if op != "count_nonzero" and not op.startswith("arg")),
     *((op, (4,), dtype, {"initial": initial}) for op in ("sum", "max", "fmin", "bitwise_or") for dtype, initial in (("i4", 7), ("u1", 9))),
     *((op, (4,), "f4", {"initial": 2}) for op in ("sum", "prod", "min", "fmax", "sum_of_squares", "l1", "l2", "log_sum")),
     *((op, (0,), "i4", {"initial": 4}) for op in ("max", "min", "fmax", "fmin", "bitwise_and", "sum", "prod")),
@@ -67,6 +81,19 @@ TABLE = [
     *((op, (2, 5, 3), dtype, {"axis": 1, "ddof": 1}) for op in ("var", "std") for dtype in ("f4", "i2")),
     *((op, (2, 5, 3), "f4", {"axis": None, "keepdims": True}) for op in ("argmax", "var", "ptp")),
     ("argmin", (2, 5, 3), "u1", {"axis": 1, "keepdims": True}),
+    *((op, (3, 5), TYPES[i % 3], {"where": WHERE}) for i, op in enumerate(OPS) if not op.startswith("logsum")),
+    *((op, (3, 5), "f4", {"where": WHERE, "initial": 2}) for op in ("sum", "prod", "max", "min", "fmax", "fmin", "l2")),
+    *((op, (3, 5), "f8", {"where": False, "keepdims": True}) for op in ("sum", "mean", "var", "std", "any", "all")),
+    *((op, (5, 3), "f4", {"where": WHERE[:3], "axis": 0}) for op in ("sum", "mean", "var")),
+    *((op, (3, 5), "f4", {"where": WHERE, "ddof": ddof}) for op in ("var", "std") for ddof in (1, 3)),
+    ("logsumexp", (3, 5), "f4", {"where": WHERE}),
+    ("sum", (3, 1), "f4", {"where": False}),
+    ("mean", (3, 1), "f4", {"where": True}),
+    ("sum", (3, 5), "f4", {"where": [1, 0, 1, 1, 0]}),
+    ("sum", (3, 5), "f4", {"where": WHERE[:3]}),
+    *((op, (), dtype, {"axis": None}) for op, dtype in zip(OPS, (TYPES * 9), strict=False) if op not in ("ptp", "bitwise_and")),
+    *(("sum", (), "f4", {"axis": axis}) for axis in (0, -1, 1, (), (0,))),
+    *((op, (), "f4", {"axis": -1}) for op in ("max", "argmax", "any", "count_nonzero")),
     ("std", (3,), "f8", {"ddof": 3}),
     ("logsumexp", (2, 5, 3), "f4", {"axis": (0, 2)}),
     ("sum", (2, 5), "i2", {"dtype": "i1"}),

@@ -6,15 +6,18 @@ import warnings
 
 import numpy as np
 import pytest
+from test_numpy_calls import last
 
 from iree_reduce_plugin import compile, reference
 from iree_reduce_plugin.compare import same_bits
 from iree_reduce_plugin.ops import OPS
 
-SEVERAL = ("argmax", "argmin", "ptp", "logsumexp", "var", "std")
+SEVERAL = ("argmax", "argmin", "argmax_last", "argmin_last", "ptp", "logsumexp", "var", "std")
 CALLS = {
     "argmax": np.argmax,
     "argmin": np.argmin,
+    "argmax_last": last(np.argmax),
+    "argmin_last": last(np.argmin),
     "ptp": np.ptp,
     "logsumexp": lambda x, axis: np.logaddexp.reduce(x.astype("f8") if x.dtype.kind in "iub" else x, axis=axis),
     "var": np.var,
@@ -58,7 +61,7 @@ def test_the_reference_is_numpy_s(op, kind, tuning):
         expected = CALLS[op](x, axis=1)
     found = reference(x, tuning, op=op)
     assert found.dtype == expected.dtype
-    if op in ("argmax", "argmin", "ptp"):
+    if op.startswith("arg") or op == "ptp":
         np.testing.assert_array_equal(found, expected)
     else:
         np.testing.assert_allclose(

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
-from property_cases import MEMORIES, Case, array, cases
+from property_cases import MEMORIES, Case, array, cases, mask
 from test_numpy_calls import CALLS, answer
 
 from iree_reduce_plugin import reduce, reference
@@ -85,7 +85,8 @@ def trouble(case: Case, device: Device) -> str | None:
     """What is wrong with the call, in words; None where nothing is."""
     x = array(case)
     before = x.copy()
-    options = {**case.options, "op": case.op, "axis": case.axis}
+    where = mask(case)
+    options = {**case.options, "op": case.op, "axis": case.axis, "where": where}
     result, error = answer(reduce, x, case.tuning, device=device.name, **options)
     numpys, refusal = numpys_answer(x, case)
     if not same_bits(x.astype(before.dtype.newbyteorder("=")), before.astype(before.dtype.newbyteorder("="))):
@@ -109,7 +110,7 @@ def trouble(case: Case, device: Device) -> str | None:
             numpys, zeroed = (y.astype(result.dtype) for y in (numpys, numpys_answer(flushed(x, problem, device), case)[0]))
         if not (same := equal(result, numpys) | equal(result, zeroed)).all():
             return f"{show(result[~same])} is not {show(numpys[~same])}, which NumPy's own call gives"
-    return far_from_numpy(x, result, job, case.options.get("initial")) if problem.rows and problem.columns else None
+    return far_from_numpy(x, where, result, job, case.options.get("initial")) if problem.rows and problem.columns else None
 
 
 def equal(a: Any, b: Any) -> Any:
@@ -132,7 +133,9 @@ def numpys_answer(x: Any, case: Case) -> tuple[Any, Exception | None]:
     if x.dtype.name.startswith(("bfloat", "float8")):
         x = x.astype("f4")
     axis, options = case.axis, dict(case.options)
-    if case.op not in ("argmax", "argmin") or not isinstance(axis, tuple):
+    if (where := mask(case)) is not None:
+        options["where"] = where
+    if not case.op.startswith("arg") or not isinstance(axis, tuple):
         return answer(CALLS[case.op], x, axis=axis, **options)
     axes = sorted({a % x.ndim for a in axis})  # NumPy takes one axis or all: they become one
     if len(axes) != len(axis):
@@ -146,14 +149,14 @@ def numpys_answer(x: Any, case: Case) -> tuple[Any, Exception | None]:
 
 def exactly_numpys(problem: Problem) -> bool:
     """Whether NumPy's call gives the very same values, zeros of either sign and NaN being one."""
-    name = problem.op.name
-    selects = name in ("max", "min", "fmax", "fmin", "any", "all", "count_nonzero", "argmax", "argmin") or name.startswith("bitwise")
+    name = problem.op.asked
+    selects = name in ("max", "min", "fmax", "fmin", "any", "all", "count_nonzero") or name.startswith(("bitwise", "arg"))
     return selects or (name in ("sum", "prod") and not problem.computed.is_float)
 
 
 def flushed(x: Any, problem: Problem, device: Device) -> Any:
     """IREE's CPU drivers take subnormal numbers for zeros, those of f32 in bf16, too; fmax and fmin compare integers there."""
-    if not device.is_local or problem.input.name not in ("f32", "f64", "bf16") or problem.op.name in ("fmax", "fmin"):
+    if not device.is_local or problem.input.name not in ("f32", "f64", "bf16") or problem.op.asked in ("fmax", "fmin"):
         return x
     with np.errstate(invalid="ignore"):  # ml_dtypes' NaN
         subnormal = np.abs(x) < ml_dtypes.finfo(x.dtype.newbyteorder("=")).smallest_normal
@@ -162,51 +165,54 @@ def flushed(x: Any, problem: Problem, device: Device) -> Any:
 
 def alike(result: Any, expected: Any, problem: Problem, device: Device) -> tuple[Any, Any]:
     """Vulkan's drivers choose between zeros of either sign as they like."""
-    if device.name != "vulkan" or problem.op.name in ("fmax", "fmin"):
+    if device.name != "vulkan" or problem.op.asked in ("fmax", "fmin"):
         return result, expected
     return tuple(np.where(a == 0, np.zeros_like(a), a) for a in (result, expected))
 
 
-def far_from_numpy(x: Any, result: Any, job: Job, initial: Any) -> str | None:
+def far_from_numpy(x: Any, where: Any, result: Any, job: Job, initial: Any) -> str | None:
     """In the rows whose partial results can't overflow or vanish, whatever the order."""
     problem = job.problem
     matrix = as_matrix(x, problem).astype(x.dtype.newbyteorder("="))
     found = result.reshape(problem.rows)
-    chosen = settled_rows(matrix, found, problem)
+    counted = None if where is None else as_matrix(np.broadcast_to(where, problem.shape), problem)
+    chosen = settled_rows(matrix, counted, found, problem)
     if not chosen.any():
         return None
     options = {"initial": initial} if problem.op.takes_initial else {}
-    part = Problem.of((int(chosen.sum()), problem.columns), problem.input, problem.op.name, ddof=problem.ddof,
+    part = Problem.of((int(chosen.sum()), problem.columns), problem.input, problem.op.asked, ddof=problem.ddof, masked=problem.masked,
                       out_dtype=problem.loop_type if problem.op.takes_dtype else None, **options)  # fmt: skip
-    comparison = compare(matrix[chosen], found[chosen], Job(part, None, job.target))
+    comparison = compare(matrix[chosen], found[chosen], Job(part, None, job.target), None if counted is None else counted[chosen])
     if not comparison.difference <= comparison.tolerance:
         return f"{show(result)} is {comparison.difference} from NumPy's, above {comparison.tolerance}"
     return None
 
 
-def settled_rows(matrix: Any, result: Any, problem: Problem) -> Any:
+def settled_rows(matrix: Any, counted: Any, result: Any, problem: Problem) -> Any:
     """Rows for which any order of the same operations ends near the same number."""
-    name, computed = problem.op.name, problem.computed
+    name, computed = problem.op.asked, problem.computed
     with np.errstate(all="ignore"):
         elements = matrix.astype(problem.loop_type.numpy).astype(computed.numpy)
         if not computed.is_float:
             return np.ones(len(matrix), bool)
+        if counted is not None:
+            elements = np.where(counted, elements, elements.dtype.type(problem.op.asked == "prod"))
         limits, rounded = np.finfo(computed.numpy), ml_dtypes.finfo(problem.result.numpy) if problem.result.is_float else None
         wide = elements.astype(np.longdouble)
         sizes, finite = np.abs(wide), np.isfinite(wide)
         settled = ~((sizes > 0) & (sizes < float(limits.smallest_normal) * 2)).any(axis=1)
-        if problem.op.adds or name in ("var", "std"):
+        if problem.op.adds or name in ("mean", "var", "std"):
             initial = np.nan_to_num(abs(float(problem.initial or 0)), posinf=0)
             powers = sizes**2 if fuses_products(problem) else sizes
             settled &= np.where(finite, powers, 0).sum(axis=1) + initial < float(limits.max) / 2
         if name in ("var", "std"):
-            settled &= problem.ddof < problem.columns
+            settled &= problem.ddof < (problem.columns if counted is None else counted.sum(axis=1))
         if name == "prod":
             logs = np.abs(np.log2(np.where(finite & (sizes > 0), sizes, 1))).sum(axis=1)
             joined = abs(float(problem.initial or 1))
             settled &= (logs < -np.log2(float(limits.smallest_normal)) / 2) & finite.all(axis=1) & (1e-6 < joined < 1e6)
         if rounded is not None and problem.result != computed:
-            own = numpys_own(matrix, problem).astype("f8")
+            own = numpys_own(matrix, problem, counted).astype("f8")
             for value, other in ((own, result.astype("f8")), (result.astype("f8"), own)):
                 settled &= np.isfinite(other) | ~(np.abs(value) > 0.9 * float(rounded.max))
     return settled

@@ -31,7 +31,7 @@ def executable(shape, dtype="i32", device="cpu", alignment=STOCK_ALIGNMENT):
     """Sums the last axis by IREE's own code; integers compare exactly whatever the order."""
     problem = Problem.of(shape, dtype, out_dtype=dtype)
     artifact = compiler.load_or_compile(Job(problem, None, find_target("cpu"), "default"))
-    run = Executable(artifact.vmfb, devices.find_device(device), shape, problem.input, shape[:-1], problem.result, alignment)
+    run = Executable(artifact.vmfb, devices.find_device(device), shape, problem.inputs, shape[:-1], problem.results, alignment)
     return lambda x: run(x)[0]
 
 

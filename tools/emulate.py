@@ -76,17 +76,17 @@ def emulated_job(problem: Problem, tuning: object, target: str, strategy: str = 
     return job
 
 
-def emulate(job: Job, x: Any) -> Emulation:
-    """Compiles the job and runs it on an array of the problem's shape and type; `open_emulator` comes first."""
-    problem = job.problem
+def emulate(job: Job, x: Any, mask: Any = None) -> Emulation:
+    """Compiles the job and runs it on an array of the problem's shape and type, and its mask; `open_emulator` comes first."""
+    problem, inputs = job.problem, [np.ascontiguousarray(one) for one in (x, mask) if one is not None]
     dispatch, data, offsets = _compiled(job)
     # IREE puts several results into one buffer, at offsets that the kernel knows.
     held = [np.zeros(offsets[i] + problem.rows * element.bytes, np.uint8) for i, element in enumerate(problem.results)]
     threads = dispatch["workgroup_size"][0]
-    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, [np.ascontiguousarray(x)], held)
+    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, inputs, held)
     results = [part[offset:].view(element.numpy) for part, offset, element in zip(held, offsets, problem.results, strict=True)]
     known = job.tuning is not None or problem.columns == 1
-    expected: list[Any] = list(trees(as_matrix(x, problem), problem, job.layout)) if known else [None] * len(results)
+    expected: list[Any] = list(trees([as_matrix(one, problem) for one in inputs], problem, job.layout)) if known else [None] * len(results)
     shaped = [[None if one is None else one.reshape(problem.kept_shape) for one in pair] for pair in zip(results, expected, strict=True)]
     return Emulation(*shaped[0], run, dispatch, allowed_units(job), tuple((a, b) for a, b in shaped[1:]))
 
@@ -97,7 +97,7 @@ def _compiled(job: Job) -> tuple[dict[str, Any], bytes, list[int]]:
         artifact = compile_job(job, dump_dir=dump)
         if len(artifact.dispatches) != 1:
             raise CompileError(f"{job.problem}: IREE made {len(artifact.dispatches)} dispatches of it, and only a single one is emulated")
-        offsets = _offsets("".join(path.read_text() for path in Path(dump).glob("configured_*.mlir")), len(job.problem.results))
+        offsets = _offsets("".join(path.read_text() for path in Path(dump).glob("configured_*.mlir")), job.problem)
         extra = SETS[job.target.name][2]
         if extra:  # flags of the whole process, which the compiler's process can't be given: the same texts, through iree-compile
             for old in Path(dump).iterdir():
@@ -107,10 +107,10 @@ def _compiled(job: Job) -> tuple[dict[str, Any], bytes, list[int]]:
         return artifact.dispatches[0], path.read_bytes(), offsets
 
 
-def _offsets(text: str, results: int) -> list[int]:
-    """Of the bindings after the array's, as IREE wrote the dispatch."""
+def _offsets(text: str, problem: Problem) -> list[int]:
+    """Of the bindings after the inputs', as IREE wrote the dispatch."""
     found = dict(re.findall(r"binding\.subspan .*? binding\((\d+)\) .*?offset\(%c(\d+)(?:_\d+)?\)", text))
-    return [int(found.get(str(1 + i), 0)) for i in range(results)]
+    return [int(found.get(str(len(problem.inputs) + i), 0)) for i in range(len(problem.results))]
 
 
 def _iree_compile(job: Job, extra: Sequence[str], dump: Path) -> None:
@@ -151,19 +151,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--strategy", default="subgroup", choices=STRATEGIES)
     parser.add_argument("--dtype", help="type that is accumulated and returned, as NumPy's dtype")
     parser.add_argument("--initial", help="number that joins the result")
+    parser.add_argument("--where", action="store_true", help="with a random mask, as NumPy's where=")
     parser.add_argument("--seed", type=int, default=0, help="of the random data")
     parser.add_argument("--tinygrad", metavar="DIR", help="checkout of tinygrad (default: $IREE_REDUCE_TINYGRAD)")
     options = parser.parse_args(arguments)
     try:
         root = open_emulator(options.tinygrad)
         shape, dtype = parse_shape(options.shape)
-        problem = Problem.of(shape, dtype, options.op, _axis(options.axis), False, options.dtype, _number(options.initial))
+        problem = Problem.of(
+            shape, dtype, options.op, _axis(options.axis), False, options.dtype, _number(options.initial), masked=options.where
+        )
         job = emulated_job(problem, options.tuning, options.target, options.strategy)
     except (EmulatorMissing, ReduceError, ValueError, IndexError) as e:  # NumPy's AxisError is both of the last two
         print(f"error: {e}", file=sys.stderr)
         return 2
     try:
-        found = emulate(job, random_data(problem, options.seed))
+        mask = np.random.default_rng(options.seed + 1).random(shape) < 0.5 if options.where else None
+        found = emulate(job, random_data(problem, options.seed), mask)
     except (ReduceError, RuntimeError, MemoryError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 1

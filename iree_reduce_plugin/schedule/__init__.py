@@ -38,9 +38,9 @@ def _replace(job: Job, reduction: t.Handle, function: t.Handle, module: t.Handle
     """Inlines the kernel in the place of the reduction, and of the step after it where there is one."""
     last = t.find(function, GENERIC, "epilogue") if job.problem.has_epilogue else reduction
     taken = range(len(job.problem.results)) if job.problem.has_epilogue else job.problem.taken or ()
-    source = t.producer(reduction, 0)
+    sources = [t.producer(reduction, i) for i in range(len(job.problem.inputs))]
     with t.foreach(last) as op:
-        t.inline("kernel", [t.result(source)], t.result(op, *taken), op, module)
+        t.inline("kernel", [t.result(source) for source in sources], t.result(op, *taken), op, module)
     t.dce(function)
     if job.planned_layout.kept:
         t.populate_workgroup_count(t.find(function, "scf.forall", WORKGROUPS))

@@ -19,14 +19,16 @@ from ..mlir import constant, splat
 from ..op import I64
 from ..problem import Problem
 from ..targets import Target
+from .loads import Vectors
 
 Values = tuple[ir.Value, ...]
 
 
-def step(problem: Problem, target: Target, held: Values, x: ir.Value, column: ir.Value, along_k: bool) -> Values:
+def step(problem: Problem, target: Target, held: Values, x: Vectors, column: ir.Value, along_k: bool) -> Values:
     """The accumulators with the elements as read. column: of the first element; the others follow it, or all have the same."""
-    place = _columns(column, ir.VectorType(x.type).shape[0], along_k, target) if problem.op.takes_index else None
-    return _raw(problem.step(_values(problem, target, held), loaded(x, problem.input, target), place))
+    place = _columns(column, ir.VectorType(x[0].type).shape[0], along_k, target) if problem.op.takes_index else None
+    elements = tuple(loaded(one, element, target) for one, element in zip(x, problem.inputs, strict=True))
+    return _raw(problem.step(_values(problem, target, held), elements, place))
 
 
 def _columns(column: ir.Value, length: int, along_k: bool, target: Target) -> Value:

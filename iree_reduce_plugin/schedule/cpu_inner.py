@@ -16,7 +16,7 @@ from ..mlir import element_type, index, read, write
 from . import arithmetic
 from .arithmetic import Values
 from .cpu_tree import count, join_in_memory
-from .loads import Place, load
+from .loads import Arrays, Place, load
 from .payload import apply, clamp, indices, put, symbol
 
 CACHE_BYTES = 1 << 15  # of accumulators of a block
@@ -38,7 +38,7 @@ class CpuInner:
         most = max(1, CACHE_BYTES // (self.size * self.layout.accumulator_bytes))
         self.block = self.tile if self.tile <= most else max(1, most // VECTOR) * VECTOR if most >= VECTOR else most
 
-    def write(self, x: ir.Value, at: Place, outs: list[ir.Value]) -> list[ir.Value]:
+    def write(self, x: Arrays, at: Place, outs: list[ir.Value]) -> list[ir.Value]:
         """Writes the results of the workgroup's tile for the row into `outs`, block by block; the last tile overlaps the one before."""
         tile = self.layout.inner
         position = symbol(0) * tile.size
@@ -50,7 +50,7 @@ class CpuInner:
 
         return self._loop(self.tile, self.block, outs, body)
 
-    def _block(self, x: ir.Value, at: Place, outs: list[ir.Value], length: int) -> list[ir.Value]:
+    def _block(self, x: Arrays, at: Place, outs: list[ir.Value], length: int) -> list[ir.Value]:
         accumulators = [tensor.EmptyOp([self.size, length], element_type(element)).result for element in self.problem.accumulators]
         accumulators = self._start(accumulators, length)
         rounds, rest = divmod(self.layout.full_steps, AT_A_TIME)
@@ -76,7 +76,7 @@ class CpuInner:
 
         return count(0, self.size, accumulators, each)
 
-    def _steps(self, accumulators: Accumulators, x: ir.Value, at: Place, length: int, places: int, steps: int) -> Accumulators:
+    def _steps(self, accumulators: Accumulators, x: Arrays, at: Place, length: int, places: int, steps: int) -> Accumulators:
         """Joins the columns of some steps: of each, as many as there are `places` of accumulators."""
 
         def each(place: ir.Value, held: list[ir.Value]) -> list[ir.Value]:

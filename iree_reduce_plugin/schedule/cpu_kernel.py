@@ -16,7 +16,7 @@ from ..mlir import index
 from .cpu_inner import CpuInner
 from .cpu_rows import CpuRows
 from .kernel import Ids, Kernel, Outs
-from .loads import contiguous
+from .loads import Arrays, contiguous
 from .payload import apply, clamp, symbol
 
 
@@ -27,10 +27,10 @@ class CpuKernel(Kernel):
         super().__init__(job)
         self.results: CpuRows | CpuInner = CpuInner(job) if contiguous(job.problem) == INNER else CpuRows(job)
 
-    def workgroup(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
+    def workgroup(self, x: Arrays, group: Ids, outs: Outs) -> Outs:
         return self.rows(x, group, outs) if ROWS in group else self.results.write(x, group, outs)
 
-    def rows(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
+    def rows(self, x: Arrays, group: Ids, outs: Outs) -> Outs:
         """The workgroup's rows, one after the other; the last workgroup may have fewer."""
         tile = self.layout.rows
         first = apply(symbol(0) * tile.size, [group[ROWS]])

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from iree.compiler import ir
-from iree.compiler.dialects import scf, tensor, vector
+from iree.compiler.dialects import scf, tensor
 
 from ..job import Job
 from ..loops import K
@@ -18,7 +18,7 @@ from . import arithmetic
 from .arithmetic import Values
 from .cpu_combine import STRAIGHT, Reader, combine_accumulators
 from .cpu_tree import join_in_memory
-from .loads import Place, load, load_each, reads_vectors
+from .loads import Arrays, Place, Vectors, load, load_each, reads_vectors, side_by_side
 from .payload import apply, indices, symbol
 
 REGISTER_BYTES = 1024  # of accumulators kept in registers across steps
@@ -35,7 +35,7 @@ class CpuRows:
         self.size = self.layout.columns.size
         self.in_registers = self.size * self.layout.accumulator_bytes <= REGISTER_BYTES
 
-    def write(self, x: ir.Value, at: Place, outs: list[ir.Value]) -> list[ir.Value]:
+    def write(self, x: Arrays, at: Place, outs: list[ir.Value]) -> list[ir.Value]:
         """Writes the results of the row into `outs`."""
         if self.in_registers:
             total = combine_accumulators(self.problem, self.target, self.layout, self._registers(x, at))
@@ -49,7 +49,7 @@ class CpuRows:
         results, where = arithmetic.finish(self.problem, self.target, total), indices(self.problem.result_memory, at)
         return [tensor.InsertOp(result, out, where).result for result, out in zip(results, outs, strict=True)]
 
-    def _registers(self, x: ir.Value, at: Place) -> Reader:
+    def _registers(self, x: Arrays, at: Place) -> Reader:
         held = arithmetic.start(self.problem, self.target, self.size)
         if self.layout.full_steps:
             loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), list(held))
@@ -64,7 +64,7 @@ class CpuRows:
             held = arithmetic.replace(held, front, 0)
         return lambda _, offset, length: arithmetic.cut(held, offset, length)  # so few are combined together, from base 0
 
-    def _memory(self, x: ir.Value, at: Place) -> list[ir.Value]:
+    def _memory(self, x: Arrays, at: Place) -> list[ir.Value]:
         accumulators = [tensor.EmptyOp([self.size], element_type(element)).result for element in self.problem.accumulators]
         accumulators = self._blocks(
             accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, self.target, length)
@@ -86,7 +86,7 @@ class CpuRows:
         pair = [self._held(accumulators, where, 1) for where in (place, other)]
         return self._put(accumulators, arithmetic.combine(self.problem, self.target, *pair), place)
 
-    def _step(self, accumulators: list[ir.Value], x: ir.Value, at: Place, base: ir.Value, count: int) -> list[ir.Value]:
+    def _step(self, accumulators: list[ir.Value], x: Arrays, at: Place, base: ir.Value, count: int) -> list[ir.Value]:
         """Joins `count` columns from `base` on."""
 
         def join(held: list[ir.Value], first: ir.Value, length: int) -> Values:
@@ -116,16 +116,15 @@ class CpuRows:
     def _put(accumulators: list[ir.Value], values: Values, first: ir.Value) -> list[ir.Value]:
         return [write(value, held, [first], in_bounds=True) for value, held in zip(values, accumulators, strict=True)]
 
-    def _join(self, held: Values, x: ir.Value, at: Place, length: int) -> Values:
+    def _join(self, held: Values, x: Arrays, at: Place, length: int) -> Values:
         return arithmetic.step(self.problem, self.target, held, self._load(x, at, length), at[K], along_k=True)
 
-    def _load(self, x: ir.Value, at: Place, length: int) -> ir.Value:
-        """A vector of that many columns, in pieces where K is several dimensions of memory."""
+    def _load(self, x: Arrays, at: Place, length: int) -> Vectors:
+        """Vectors of that many columns, in pieces where K is several dimensions of memory."""
         if reads_vectors(self.problem, self.size) and reads_vectors(self.problem, length):
             return load(self.problem, x, at, length)
         part = math.gcd(length, self.size, self.problem.memory[-1].extent)
         if part == 1:
             return load_each(self.problem, x, at, [apply(symbol(0) + i, [at[K]]) for i in range(length)])
         pieces = [load(self.problem, x, {**at, K: apply(symbol(0) + i, [at[K]])}, part) for i in range(0, length, part)]
-        scalars = [vector.ExtractOp(piece, [], [i]).result for piece in pieces for i in range(part)]
-        return vector.FromElementsOp(ir.VectorType.get([length], scalars[0].type), scalars).result
+        return side_by_side([arithmetic.extract(piece, i) for piece in pieces for i in range(part)])

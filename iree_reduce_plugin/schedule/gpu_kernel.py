@@ -31,6 +31,7 @@ from .arithmetic import Values
 from .gpu_lanes import combine_lanes
 from .held import Held
 from .kernel import Ids, Kernel, Outs
+from .loads import Arrays
 from .payload import apply, chunks, clamp, forall, indices, moved, put, results, symbol
 
 Place = tuple[int, int]  # of a result among the thread's: row, inner element
@@ -51,7 +52,7 @@ class GpuKernel(Kernel):
         super().__init__(job)
         self.held = Held(job)
 
-    def workgroup(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
+    def workgroup(self, x: Arrays, group: Ids, outs: Outs) -> Outs:
         if not self.layout.merges:
             return self.subgroups(x, group, outs)
         places = [*(tile.slots for tile in self.layout.kept.values()), self.layout.columns.subgroups]
@@ -60,13 +61,13 @@ class GpuKernel(Kernel):
         gpu.BarrierOp()  # all partials are written before the first is read
         return self.merge(partials, group, outs)
 
-    def subgroups(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
+    def subgroups(self, x: Arrays, group: Ids, outs: Outs) -> Outs:
         counts, _ = self.layout.subgroup_basis
         with forall(counts, _linear("warp", len(counts)), outs) as loop:
             loop.give(self.lanes(x, group, self._by_loop(loop.indices, self.layout.subgroup_basis), loop.whole))
         return results(loop)
 
-    def lanes(self, x: ir.Value, group: Ids, subgroup: Ids, outs: Outs) -> Outs:
+    def lanes(self, x: Arrays, group: Ids, subgroup: Ids, outs: Outs) -> Outs:
         counts, _ = self.layout.lane_basis
         with forall(counts, _linear("lane", len(counts)), outs) as loop:
             lane = self._by_loop(loop.indices, self.layout.lane_basis)
@@ -82,7 +83,7 @@ class GpuKernel(Kernel):
             loop.give(self.store(loop.whole, totals, lines, lane))
         return results(loop)
 
-    def steps(self, x: ir.Value, first: Ids) -> list[Values]:
+    def steps(self, x: Arrays, first: Ids) -> list[Values]:
         """What a thread holds after all steps. `unroll` steps are read before the first of them is combined."""
         layout, held = self.layout, self.held
         accumulators = held.start()

@@ -17,7 +17,7 @@ from ..loops import INNER, ROWS, K
 from ..mlir import index
 from . import arithmetic
 from .arithmetic import Values
-from .loads import contiguous, load, load_each, reads_vectors
+from .loads import Arrays, Vectors, contiguous, load, load_each, reads_vectors
 from .payload import apply, chunks, clamp, moved, symbol
 
 
@@ -60,7 +60,7 @@ class Held:
         return [tuple(values[i * count : (i + 1) * count]) for i in range(len(self.pieces))]
 
     def combine_steps(
-        self, accumulators: list[Values], x: ir.Value, first: dict[str, ir.Value], number: ir.Value, count: int
+        self, accumulators: list[Values], x: Arrays, first: dict[str, ir.Value], number: ir.Value, count: int
     ) -> list[Values]:
         """Joins `count` whole steps, from step `number`: all are read first."""
         size = self.layout.columns.size
@@ -71,11 +71,11 @@ class Held:
             accumulators = [self._step(held, vector, column, piece) for held, vector, piece in parts]
         return accumulators
 
-    def _step(self, held: Values, x: ir.Value, column: ir.Value, piece: Piece) -> Values:
+    def _step(self, held: Values, x: Vectors, column: ir.Value, piece: Piece) -> Values:
         place = apply(symbol(0) + piece.column, [column]) if self.problem.op.takes_index else column
         return arithmetic.step(self.problem, self.target, held, x, place, self.along_k)
 
-    def combine_last_step(self, accumulators: list[Values], x: ir.Value, first: dict[str, ir.Value]) -> list[Values]:
+    def combine_last_step(self, accumulators: list[Values], x: Arrays, first: dict[str, ir.Value]) -> list[Values]:
         """Joins the partial step: what would be past K is read somewhere else, and leaves the accumulators as they are."""
         column = apply(symbol(0) + self.layout.full_steps * self.layout.columns.size, [first[K]])
         joined = []
@@ -87,13 +87,13 @@ class Held:
     def _at(self, first: dict[str, ir.Value], piece: Piece) -> dict[str, ir.Value]:
         return moved(first, {ROWS: piece.row, INNER: piece.inner, K: piece.column})
 
-    def _load(self, x: ir.Value, first: dict[str, ir.Value], piece: Piece) -> ir.Value:
+    def _load(self, x: Arrays, first: dict[str, ir.Value], piece: Piece) -> Vectors:
         at = self._at(first, piece)
         if reads_vectors(self.problem, piece.length):
             return load(self.problem, x, at, piece.length)
         return load_each(self.problem, x, at, [apply(symbol(0) + i, [at[K]]) for i in range(piece.length)])
 
-    def _load_inside(self, x: ir.Value, first: dict[str, ir.Value], piece: Piece) -> tuple[ir.Value, ir.Value]:
+    def _load_inside(self, x: Arrays, first: dict[str, ir.Value], piece: Piece) -> tuple[ir.Value, Vectors]:
         """(which elements are before K's end, the elements)"""
         at, columns = self._at(first, piece), self.problem.columns
         along = piece.length if self.along_k else 1

@@ -10,6 +10,7 @@ from iree.compiler.dialects import tensor
 from ..dispatch import STAGE, WORKGROUPS
 from ..job import Job
 from ..mlir import element_type, tensor_type
+from .loads import Arrays
 from .payload import forall, function, give, results
 
 Ids = dict[str, ir.Value]  # an index for each loop
@@ -17,19 +18,19 @@ Outs = list[ir.Value]  # tensors: the results, or the partials, one for each acc
 
 
 class Kernel(abc.ABC):
-    """Writes `@kernel(array) -> results` of one job; what a workgroup does is its target's."""
+    """Writes `@kernel(arrays) -> results` of one job; what a workgroup does is its target's."""
 
     def __init__(self, job: Job):
         self.problem, self.target, self.layout = job.problem, job.target, job.planned_layout
 
     def write(self, module: ir.Module) -> None:
         problem, extents = self.problem, [d.extent for d in self.problem.result_memory]
-        source = tensor_type(problem.memory_shape, problem.input)
+        sources = [tensor_type(problem.memory_shape, element) for element in problem.inputs]
         kinds = [tensor_type(extents, result) for result in problem.results]
-        with function(module, "kernel", [source], kinds) as (x,):
+        with function(module, "kernel", sources, kinds) as x:
             give(self.workgroups(x, [tensor.EmptyOp(extents, element_type(result)).result for result in problem.results]))
 
-    def workgroups(self, x: ir.Value, outs: Outs) -> Outs:
+    def workgroups(self, x: Arrays, outs: Outs) -> Outs:
         counts = self.layout.workgroups
         if not counts:
             return self.workgroup(x, {}, outs)
@@ -39,5 +40,5 @@ class Kernel(abc.ABC):
         return results(loop)
 
     @abc.abstractmethod
-    def workgroup(self, x: ir.Value, group: Ids, outs: Outs) -> Outs:
+    def workgroup(self, x: Arrays, group: Ids, outs: Outs) -> Outs:
         """`outs` with the results of one workgroup in them. group: the workgroup's number along each kept loop."""
