@@ -179,7 +179,7 @@ _NUMPY: dict[str, Callable[[Array, Any], Any]] = {
     "bitwise_or": _reduced(np.bitwise_or),
     "bitwise_xor": _reduced(np.bitwise_xor),
     "count_nonzero": lambda x, start: np.count_nonzero(x, axis=1),
-    "mean": lambda x, start: np.add.reduce(x, axis=1, **start) / _number(x, **start),
+    "mean": lambda x, start: np.add.reduce(x, axis=1, where=start.get("where", True)) / _number(x, start.get("where", True)),
     "sum_of_squares": lambda x, start: np.add.reduce(x * x, axis=1, **start),
     "l1": lambda x, start: np.add.reduce(np.abs(x), axis=1, **start),
     "l2": lambda x, start: np.sqrt(np.add.reduce(x * x, axis=1, **start)),
@@ -195,7 +195,7 @@ _NUMPY: dict[str, Callable[[Array, Any], Any]] = {
 }
 
 
-def _number(x: Array, where: Any = True) -> Any:
+def _number(x: Array, where: Any) -> Any:
     """How many elements count, in x's type."""
     return np.sum(np.broadcast_to(where, x.shape), axis=1).astype(x.dtype)
 

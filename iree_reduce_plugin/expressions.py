@@ -1,8 +1,8 @@
 """Scalar expressions, written once: the same Python function computes with NumPy's arrays and builds MLIR.
 
 An op of this package is a few functions over `Value`s, e.g. `fma(x, x, total)`. With values of `expressions_numpy` they give the
-reference; with those of `expressions_mlir` they give the body of a kernel; with those of `expressions_trace` they say what they are made of.
-So a definition and its reference can't drift apart.
+reference; with those of `expressions_mlir` the body of a kernel; with those of `expressions_trace` they say what they are made of. So a
+definition and its reference can't drift apart.
 
 What each function means, on every backend:
 

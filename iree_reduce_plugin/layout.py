@@ -14,6 +14,9 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from .loops import INNER, ROWS, K
 from .problem import Problem
@@ -169,6 +172,35 @@ class Layout:
     def shared_memory_limit(self) -> int:
         """What it may take where the partials of several accumulators begin at multiples of SHARED_ALIGNMENT."""
         return self.shared_memory_bytes + (SHARED_ALIGNMENT * (self.accumulator_count - 1) if self.merges else 0)
+
+    def holds(self, workgroup: tuple[int, ...], thread: int) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+        """The elements that a thread reads, as indices of each canonical loop.
+
+        workgroup: its number along each kept loop, as `workgroups` counts them. thread: 0 to workgroup_size - 1.
+        Of a kept loop an array [held]; of K one of [steps, elements], -1 where the last step has none. ValueError outside of these.
+
+        >>> from iree_reduce_plugin.problem import Problem
+        >>> layout = Layout.of(Problem.of((5000,)), Tuning.parse({"thread": [4], "lane_basis": [[64], [0]], "subgroup_basis": [[4], [0]]}))
+        >>> layout.holds((), 65)["K"].tolist()[::2]
+        [[260, 261, 262, 263], [2308, 2309, 2310, 2311], [4356, 4357, 4358, 4359]]
+        """
+        subgroup, lane = divmod(thread, self.subgroup_size)
+        digits = [np.unravel_index(id_, counts) for id_, (counts, _) in ((subgroup, self.subgroup_basis), (lane, self.lane_basis))]
+        kept = dict(zip(self.kept, workgroup, strict=True))
+        found = {}
+        for i, (name, tile) in enumerate(self.tiles):
+            own, across = (
+                int(digit[mapping[i]]) for digit, (_, mapping) in zip(digits, (self.subgroup_basis, self.lane_basis), strict=True)
+            )
+            first = (own * tile.lanes + across) * tile.elements
+            if name == K:
+                columns = np.arange(self.steps)[:, None] * tile.size + first + np.arange(tile.elements)
+                found[name] = np.where(columns < tile.extent, columns, -1)
+            else:
+                if not 0 <= kept[name] < tile.count:
+                    raise ValueError(f"workgroup {workgroup}: along {name} there are {tile.count}")
+                found[name] = min(kept[name] * tile.size + first, tile.extent - tile.held) + np.arange(tile.held)
+        return found
 
     @property
     def accumulators(self) -> int:

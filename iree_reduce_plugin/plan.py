@@ -15,6 +15,7 @@ from .element_types import ElementType
 from .errors import DeviceError, InputError, check
 from .functions import Given
 from .job import Job
+from .layout import Layout
 from .numpy_rules import Number, mask_of
 from .problem import Problem, parse_shape
 from .run import STOCK_ALIGNMENT, Executable
@@ -87,6 +88,11 @@ class Plan:
         if self._artifact is None:
             raise InputError(f"{self.problem}: {_EMPTY}, so that nothing was compiled and there is no module")
         return self._artifact.vmfb
+
+    @property
+    def layout(self) -> Layout | None:
+        """Which thread holds which elements (`layout.holds`); None where there is no tuning."""
+        return self._job.layout
 
     @functools.cached_property
     def report(self) -> dict[str, Any]:
