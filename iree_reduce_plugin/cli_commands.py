@@ -5,24 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import sys
-import tempfile
 from typing import Any
 
 import numpy as np
 
 from . import cache, compiler
+from .cli_files import STANDARD_OUTPUT, check_files, check_folder, write
 from .compare import Comparison, compare
 from .devices import ENVIRONMENT, find_device, list_devices
 from .element_types import ElementType
-from .errors import DeviceError, InputError, check
+from .errors import DeviceError, InputError
 from .exactness import is_exact
 from .job import Job
 from .layout import Layout
 from .loops import ROWS
 from .plan import Array, Plan, as_array, build_plan, make_job
 from .problem import Problem, parse_shape
+from .random_array import random_array
 from .resolve import loop_names
 from .targets import find_target
 from .tuning import product
@@ -30,28 +29,27 @@ from .tuning import product
 Options = argparse.Namespace
 
 TEXTS = ("dispatch", "schedule", "asm")
-STANDARD_OUTPUT = "-"
 
 
 def compile_command(options: Options) -> int:
     job, source = make_job(_problem(options, *parse_shape(options.shape)), options.tuning, find_target(options.target), options.strategy)
     form = options.emit
     output = options.output or (STANDARD_OUTPUT if form in TEXTS else None)
-    _check_files(output, options.report)
+    check_files(output, options.report)
     if options.dump_dir is not None:
-        _check_folder(options.dump_dir)
+        check_folder(options.dump_dir)
     if job.problem.is_empty and (form != "vmfb" or output):
         raise InputError(f"emit {form}: {job.problem}: the array is empty, so that there is nothing to compile; only --report works")
     if form != "vmfb":
         if output is None:
             raise InputError("emit hsaco: it is not text, so give the file it goes to: -o FILE")
-        _write(compiler.emit(job, form, options.timeout), output)
+        write(compiler.emit(job, form, options.timeout), output)
     if form == "vmfb" or options.report or options.dump_dir:
         plan = _plan(options, job, source)
         if options.report:
-            _write(json.dumps(plan.report, indent=2) + "\n", options.report)
+            write(json.dumps(plan.report, indent=2) + "\n", options.report)
         if form == "vmfb" and output:
-            _write(plan.vmfb, output)
+            write(plan.vmfb, output)
         elif form == "vmfb" and options.report != STANDARD_OUTPUT:
             print(_summary(plan))
     return 0
@@ -63,9 +61,9 @@ def run_command(options: Options) -> int:
     shape, element = parse_shape(options.shape) if x is None else (x.shape, ElementType.of(x.dtype))
     problem = _problem(options, shape, element)
     job, source = make_job(problem, options.tuning, find_target(device.target), options.strategy)
-    _check_files(options.output)
+    check_files(options.output)
     if x is None:
-        x = _random(problem, options.seed)
+        x = random_array(problem, options.seed)
     result = build_plan(job, source, device, options.timeout)(x)
     first = result[0] if isinstance(result, tuple) else result
     types = ", ".join(element.name for element in problem.results)
@@ -157,20 +155,6 @@ def _save(result: Array, path: str) -> None:
         np.save(file, result)
 
 
-def _random(problem: Problem, seed: int) -> Array:
-    """Values near those a user has: normally distributed floats, integers within 100 of 0; near 1 for products, positive for logarithms."""
-    random = np.random.default_rng(seed)
-    element, op = problem.input, problem.op.name
-    if element.is_bool:
-        return random.random(problem.shape) < 0.5
-    if not element.is_float:
-        low, high = (-1, 2) if op == "prod" else (-100, 101)
-        return random.integers(0 if element.is_unsigned or op == "log_sum" else low, high, problem.shape).astype(element.numpy)
-    values = random.standard_normal(problem.shape, np.float32)
-    chosen = 1 + values / 64 if op == "prod" else np.abs(values) if op == "log_sum" else values
-    return np.asarray(chosen.astype(element.numpy))
-
-
 def _verdict(found: Comparison) -> str:
     within = "within" if found.difference <= found.tolerance else "ABOVE"
     difference = f"largest difference from NumPy {found.difference:.3g} ({within} the {found.tolerance:.3g} that rounding allows), "
@@ -239,57 +223,3 @@ def _dispatch(entry: dict[str, Any]) -> str:
         if entry[key] is not None:
             parts.append(f"{name} {' + '.join(f'{n} {kind}' for kind, n in entry[key].items() if n) or 'none'}")
     return f"{entry['kernel']}: {', '.join(parts)}"
-
-
-def _check_files(*paths: str | None) -> None:
-    """Refuses, before anything is compiled, files that can't be written."""
-    named = [path for path in paths if path is not None]
-    for path in named:
-        if path != STANDARD_OUTPUT:
-            _check_file(path)
-    distinct = len({os.path.realpath(path) for path in named}) == len(named)
-    check(distinct, f"two outputs go to {named[-1] if named else ''!r}: give two files", InputError)
-
-
-def _check_file(path: str) -> None:
-    parent = os.path.dirname(path) or os.curdir
-    reason = None
-    if os.path.isdir(path):
-        reason = "it is a directory"
-    elif not os.path.isdir(parent):
-        reason = f"there is no directory {parent!r}"
-    else:
-        reason = _trial(path)
-    check(reason is None, f"output file {path!r} can't be written: {reason}; give another path", InputError)
-
-
-def _trial(path: str) -> str | None:
-    """Why the file can't be opened for writing; None where it can. A file that was not there is not left behind."""
-    is_new = not os.path.exists(path)
-    try:
-        with open(path, "ab"):
-            pass
-        if is_new:
-            os.unlink(path)
-    except OSError as e:
-        return e.strerror or str(e)
-    return None
-
-
-def _check_folder(path: str) -> None:
-    try:
-        os.makedirs(path, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as e:
-        raise InputError(f"dump directory {path!r} can't be written: {e.strerror or e}; give another path") from None
-
-
-def _write(content: str | bytes, path: str) -> None:
-    if path != STANDARD_OUTPUT:
-        with open(path, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-    elif isinstance(content, str):
-        sys.stdout.write(content if content.endswith("\n") else content + "\n")
-    else:
-        sys.stdout.buffer.write(content)
