@@ -116,7 +116,19 @@ def devices_command(options: Options) -> int:
     return 0
 
 
-COMMANDS = {"compile": compile_command, "run": run_command, "verify": verify_command, "devices": devices_command}
+def bench_command(options: Options) -> int:
+    from .cli_bench import bench_command as bench  # only here: the others don't need it
+
+    return bench(options)
+
+
+COMMANDS = {
+    "compile": compile_command,
+    "run": run_command,
+    "verify": verify_command,
+    "devices": devices_command,
+    "bench": bench_command,
+}
 
 
 def _problem(options: Options, shape: tuple[int, ...], element: ElementType) -> Problem:
