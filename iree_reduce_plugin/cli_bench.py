@@ -14,7 +14,9 @@ from .bench_cases import RIVALS, Setting, Spec
 from .cli_files import STANDARD_OUTPUT, check_files, write
 from .devices import find_device
 from .errors import InputError, check
+from .plan import make_job
 from .problem import parse_shape
+from .targets import find_target
 
 
 def bench_command(options: argparse.Namespace) -> int:
@@ -29,6 +31,7 @@ def bench_command(options: argparse.Namespace) -> int:
 
         check_plots()
     setting = Setting(find_device(options.device or "cpu"), rivals, options.tuning, options.seed, options.timeout)
+    _check_tuning(specs, options.tuning, setting.device.target)
     return report(measured(setting, specs, options.rounds, options.read_size), options.csv, options.json, options.plot)
 
 
@@ -65,6 +68,7 @@ def _figures(options: argparse.Namespace, specs: Sequence[Spec], rivals: Sequenc
     from .bench_report import as_csv
 
     check(options.plot is None, "--plot: with --target nothing is timed, so there is nothing to draw; use --csv or --json", InputError)
+    _check_tuning(specs, options.tuning, options.target)
     rows = figures(specs, options.target, rivals, options.tuning, options.timeout)
     _print(table(rows, options.target), options.csv, options.json)
     if options.csv is not None:
@@ -81,6 +85,12 @@ def _specs(options: argparse.Namespace) -> list[Spec]:
     for spec in specs:
         _ = spec.problem
     return specs
+
+
+def _check_tuning(specs: Sequence[Spec], tuning: object, target: str) -> None:
+    """Raises TuningError, before the first one is compiled, where it doesn't fit one of them."""
+    for spec in specs:
+        make_job(spec.problem, tuning, find_target(target))
 
 
 def _sweep(shape: str, low: int, high: int) -> list[str]:

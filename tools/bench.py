@@ -21,7 +21,7 @@ from iree_reduce_plugin.bench_report import aligned, rows  # noqa: E402
 from iree_reduce_plugin.cli_bench import measured, report  # noqa: E402
 from iree_reduce_plugin.cli_files import check_files  # noqa: E402
 from iree_reduce_plugin.devices import find_device  # noqa: E402
-from iree_reduce_plugin.errors import ReduceError  # noqa: E402
+from iree_reduce_plugin.errors import InputError, ReduceError, check  # noqa: E402
 
 FINE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 ENOUGH = 0.88  # of what can be read: no kernel has much more to win
@@ -69,6 +69,7 @@ STANDARD = (
 def main(arguments: Sequence[str] | None = None, standard: Sequence[Standard] = STANDARD) -> int:
     options = _parser().parse_args(arguments)
     try:
+        check(options.target is not None or not options.emulate, "--emulate is of an AMD target: give it, e.g. --target gfx942", InputError)
         check_files(options.csv, options.json, options.plot)
         if options.plot:
             from iree_reduce_plugin.bench_plot import check_plots
