@@ -178,7 +178,7 @@ def _explained(found: Benchmark) -> list[str]:
         if cache is not None and bandwidth.bytes < (BEYOND - 1) * cache:
             lines.append("that array is too small for that cache: it says too much of memory")
     if any(case.readers for case in found.cases):
-        lines.append("GB/s: the array's bytes by the shortest time; of reading: that by what the cores can read of it or of memory")
+        lines.append("GB/s: the array's bytes by the shortest time; of reading: that by what N threads read of it (read xN), or of memory")
     else:
         lines.append("GB/s: the array's bytes by the shortest time, which includes the way to the device and back")
     return lines

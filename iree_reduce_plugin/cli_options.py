@@ -124,7 +124,8 @@ def parser() -> Parser:
     _target(verify)
 
     _parser(commands.add_parser, "devices", help="list what is usable here, and why the rest is not", epilog=_DEVICES)
-    _bench(_parser(commands.add_parser, "bench", help="measure kernels beside NumPy and IREE's own", epilog=_BENCH))
+    about = "Measure kernels beside NumPy and IREE's own, and beside what the cores can read; --shape may be repeated."
+    _bench(_parser(commands.add_parser, "bench", help="measure kernels beside NumPy and IREE's own", description=about, epilog=_BENCH))
     return top
 
 
