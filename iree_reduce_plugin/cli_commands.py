@@ -19,8 +19,9 @@ from .exactness import is_exact
 from .job import Job
 from .layout import Layout
 from .loops import ROWS
-from .plan import Array, Plan, build_plan, make_job
+from .plan import Plan, build_plan, make_job
 from .problem import Problem, parse_shape
+from .random_array import random_array
 from .resolve import loop_names
 from .targets import find_target
 from .tuning import product
@@ -62,7 +63,7 @@ def run_command(options: Options) -> int:
     job, source = make_job(problem, options.tuning, find_target(device.target), options.strategy)
     check_files(options.output)
     if x is None:
-        x = _random(problem, options.seed)
+        x = random_array(problem, options.seed)
     mask = np.random.default_rng(options.seed + 1).random(problem.shape) < 0.5 if problem.masked else None
     result = build_plan(job, source, device, options.timeout)(x, mask)
     first = result[0] if isinstance(result, tuple) else result
@@ -116,7 +117,19 @@ def devices_command(options: Options) -> int:
     return 0
 
 
-COMMANDS = {"compile": compile_command, "run": run_command, "verify": verify_command, "devices": devices_command}
+def bench_command(options: Options) -> int:
+    from .cli_bench import bench_command as bench  # only here: the others don't need it
+
+    return bench(options)
+
+
+COMMANDS = {
+    "compile": compile_command,
+    "run": run_command,
+    "verify": verify_command,
+    "devices": devices_command,
+    "bench": bench_command,
+}
 
 
 def _problem(options: Options, shape: tuple[int, ...], element: ElementType) -> Problem:
@@ -140,20 +153,6 @@ def _plan(options: Options, job: Job, source: str) -> Plan:
     artifact = compiler.compile_job(job, options.timeout, options.dump_dir)  # the files come of compiling only
     cache.store(cache.key(job), artifact)
     return Plan(job, source, artifact)
-
-
-def _random(problem: Problem, seed: int) -> Array:
-    """Values near those a user has: normally distributed floats, integers within 100 of 0; near 1 for products, positive for logarithms."""
-    random = np.random.default_rng(seed)
-    element, op = problem.input, problem.op.name
-    if element.is_bool:
-        return random.random(problem.shape) < 0.5
-    if not element.is_float:
-        low, high = (-1, 2) if op == "prod" else (-100, 101)
-        return random.integers(0 if element.is_unsigned or op == "log_sum" else low, high, problem.shape).astype(element.numpy)
-    values = random.standard_normal(problem.shape, np.float32)
-    chosen = 1 + values / 64 if op == "prod" else np.abs(values) if op == "log_sum" else values
-    return np.asarray(chosen.astype(element.numpy))
 
 
 def _verdict(found: Comparison) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any, NoReturn
 
 from .compiler import DEFAULT_TIMEOUT, EMITS
@@ -67,6 +68,17 @@ examples:
   iree-reduce-plugin run --shape 4x4096xf32 --device cpu
       on one of those listed; IREE_REDUCE_DEVICE names the default
 """
+_BENCH = """\
+examples:
+  iree-reduce-plugin bench --shape 4096x4096xf32 --shape 1024x1024xf32
+      on the CPU, beside NumPy and IREE without a tuning
+  iree-reduce-plugin bench --shape 1x1024xf32 --axis all --sizes 4K:256M --rivals numpy --csv sums.csv --plot sums.png
+      sums of ever larger arrays
+  iree-reduce-plugin bench --shape 4x4096xf32 --target gfx942
+      for an AMD GPU that need not be here: what the kernels are made of
+
+exit code 1 says that a result was wrong
+"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -112,6 +124,8 @@ def parser() -> Parser:
     _target(verify)
 
     _parser(commands.add_parser, "devices", help="list what is usable here, and why the rest is not", epilog=_DEVICES)
+    about = "Measure kernels beside NumPy and IREE's own, and beside what the cores can read; --shape may be repeated."
+    _bench(_parser(commands.add_parser, "bench", help="measure kernels beside NumPy and IREE's own", description=about, epilog=_BENCH))
     return top
 
 
@@ -141,10 +155,8 @@ def _shape(place: Any, **options: Any) -> None:
 
 def _problem(place: Any) -> None:
     group = place.add_argument_group("the reduction")
-    group.add_argument("--op", default="sum", help=f"{', '.join(OPS)} (default: %(default)s)")
-    group.add_argument("--axis", type=_axis, default=-1, metavar="N[,N...]", help="axes to reduce, or all (default: -1, the last)")
+    _op(group)
     group.add_argument("--keepdims", action="store_true", help="keep the reduced axes, with extent 1")
-    group.add_argument("--dtype", metavar="TYPE", help="type to accumulate and to return, as NumPy's dtype= (default: as NumPy)")
     group.add_argument("--initial", type=_number, metavar="VALUE", help="joins the result, as NumPy's initial= (default: none)")
     group.add_argument("--ddof", type=int, default=0, help="of var and std: K - ddof divides (default: 0)")
     group.add_argument("--where", action="store_true", help="take a mask of bools as the second input, as NumPy's where=; run draws one")
@@ -152,14 +164,45 @@ def _problem(place: Any) -> None:
     group.add_argument("--finalize", metavar="NAME", help="function of each result, after: one of the same")
 
 
+def _op(place: Any) -> None:
+    place.add_argument("--op", default="sum", help=f"{', '.join(OPS)} (default: %(default)s)")
+    place.add_argument("--axis", type=_axis, default=-1, metavar="N[,N...]", help="axes to reduce, or all (default: -1, the last)")
+    place.add_argument("--dtype", metavar="TYPE", help="type to accumulate and to return, as NumPy's dtype= (default: as NumPy)")
+
+
+def _bench(bench: Any) -> None:
+    _shape(bench, required=True, action="append")
+    bench.add_argument("--sizes", type=_sizes, metavar="4K:256M", help="change each shape's first extent to these bytes, in steps of 4")
+    _op(bench)
+    _tuning(bench)
+    _timeout(bench)
+    bench.add_argument("--rivals", default="numpy,iree,default", help="besides this package: numpy, iree, default (default: all)")
+    bench.add_argument("--rounds", type=_rounds, default=31, metavar="N", help="timings of each contender (default: %(default)s)")
+    bench.add_argument("--seed", type=int, default=0, metavar="N", help="of the random values (default: %(default)s)")
+    bench.add_argument(
+        "--read-size", type=_size, metavar="SIZE", help="array for memory's bandwidth; 0: none (default: 3 x the last cache)"
+    )
+    where = bench.add_mutually_exclusive_group()
+    where.add_argument("--device", metavar="NAME", help="one of those that `devices` lists (default: cpu)")
+    where.add_argument("--target", metavar="GFX", help="an AMD target: nothing is timed, the kernels' figures are shown side by side")
+    output = bench.add_argument_group("output")
+    output.add_argument("--csv", metavar="FILE", help="write the rows there; - is standard output")
+    output.add_argument("--json", metavar="FILE", help="write rows, bandwidth and versions there; - is standard output")
+    output.add_argument("--plot", metavar="FILE.png", help="draw bandwidth over size; needs Matplotlib (the extra `plot`)")
+
+
 def _lowering(place: Any) -> None:
-    place.add_argument("--tuning", metavar="FILE|JSON|ATTR", help="a JSON file, JSON text or an MLIR attribute (default: a good one)")
+    _tuning(place)
     place.add_argument(
         "--strategy",
         default="subgroup",
         help="subgroup: this package's schedule; iree: the tuning through IREE's own, on ROCm; default: IREE without a tuning "
         "(default: %(default)s)",
     )
+
+
+def _tuning(place: Any) -> None:
+    place.add_argument("--tuning", metavar="FILE|JSON|ATTR", help="a JSON file, JSON text or an MLIR attribute (default: a good one)")
 
 
 def _target(place: Any) -> None:
@@ -190,6 +233,27 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
+
+
+def _rounds(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 10**6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rounds above 0")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,9})([KMG]?)", text.strip().upper())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes: give e.g. 4096, 4K, 256M or 2G")
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]]
+
+
+def _sizes(text: str) -> tuple[int, int]:
+    low, colon, high = text.partition(":")
+    sizes = _size(low), _size(high if colon else low)
+    if not 0 < sizes[0] <= sizes[1]:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes: give the smaller one first, e.g. 4K:256M")
+    return sizes
 
 
 def _number(text: str) -> int | float:

@@ -59,7 +59,7 @@ def test_version(capsys):
     assert out.startswith(f"iree-reduce-plugin {__version__} (IREE compiler 3.") and ", runtime 3." in out
 
 
-@pytest.mark.parametrize("command", [(), ("compile",), ("run",), ("verify",), ("devices",)])
+@pytest.mark.parametrize("command", [(), ("compile",), ("run",), ("verify",), ("devices",), ("bench",)])
 def test_help_teaches(capsys, command):
     out = fine(capsys, *command, "--help")
     assert "examples:\n  iree-reduce-plugin" in out and all(len(line) <= 140 for line in out.splitlines())

@@ -93,7 +93,7 @@ INPUTS = {
     "an initial that does not fit": (["run", "--shape", "4x4xi32", "--dtype", "i4", "--initial", "3000000000"], ["initial", "i32"]),
     "too large": (["verify", "--shape", "9999999999x9999999999xf32"], ["64 bits"]),
     "a missing input": (["run", "--input", "nowhere.npy"], ["'nowhere.npy'", "does not exist"]),
-    "no command": ([], ["compile, run, verify or devices"]),
+    "no command": ([], ["compile, run, verify, devices or bench"]),
     "an unknown option": ([*RUN, "--fast"], ["--fast", "--help"]),
     "an unknown form": ([*COMPILE, "--emit", "ptx"], ["'ptx'", "vmfb", "hsaco"]),
     "code objects to a terminal": ([*COMPILE, "--target", "gfx942", "--emit", "hsaco"], ["hsaco", "-o FILE"]),

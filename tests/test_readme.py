@@ -52,6 +52,14 @@ def test_what_is_refused(here, block):
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "workgroup_size" in done.stderr, done.stderr
 
 
+@pytest.mark.skipif(not (Path(sys.executable).parent / "iree-reduce-plugin").exists(), reason="the package is not installed beside python")
+@pytest.mark.parametrize("block", blocks("measure"))
+def test_the_measurement(here, block):
+    """Shorter than a reader's."""
+    done = run(block.rstrip() + " --rounds 1 --read-size 1M")
+    assert done.returncode == 0 and done.stdout.count(" subgroup ") == 2 and "GB/s" in done.stdout, done.stderr
+
+
 @pytest.mark.skipif(TINYGRAD is None, reason="IREE_REDUCE_TINYGRAD does not name a checkout of tinygrad")
 @pytest.mark.parametrize("block", blocks("emulator"))
 def test_the_emulator(here, block):
