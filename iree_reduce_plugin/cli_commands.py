@@ -172,6 +172,9 @@ def _figures(layout: Layout, job: Job) -> str:
     unrolled = f", {layout.unroll} at a time" if layout.unroll > 1 else ""
     factors = f"{_count(tile.subgroups, 'subgroup')} x {_count(tile.lanes, 'lane')} x {_count(tile.elements, 'element')}"
     parts = [f"{_count(layout.steps, 'step')} of {_count(tile.size, 'element')} of K ({factors}){unrolled}{tail}"]
+    if layout.pieces > 1:
+        length = layout.piece_steps * tile.size
+        parts.append(f"K in {layout.pieces} pieces of {length} elements, which a second kernel merges")
     parts.append(_count(math.prod(layout.workgroups), "workgroup"))
     for name, kept in layout.kept.items():
         noun = "row" if name == ROWS else "inner element"

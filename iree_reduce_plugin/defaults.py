@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .layout import SHARED_ALIGNMENT
 from .loops import INNER, ROWS, K
 from .problem import Problem
@@ -11,25 +13,31 @@ from .tuning import Tuning
 # Rows from which one workgroup a row fills the largest of our GPUs (304 compute units) by itself.
 MANY_ROWS = 304
 CPU_LANES, CPU_ELEMENTS = 16, 4
-LONG_ROW = 1 << 16  # columns from which a CPU's row gets 1024 accumulators, so that each of them adds fewer values
+LONG_ROW = 1 << 16  # columns to a piece of a CPU's row, which gets 256 accumulators then, so that each of them adds few values
+CPU_PIECE = 1 << 16  # elements to a piece of K of results that lie side by side, which are too few for all cores
 CPU_WORKGROUP = 1 << 14  # elements of one CPU workgroup at most: less, and starting it shows
 CPU_INNER_TILE, CPU_INNER_LEAST = 4096, 64  # results side by side in memory of one CPU workgroup: at most, and for several workgroups
 LOAD_BYTES = 16
 ACCUMULATOR_BYTES = 64  # of one lane
 MAX_SUBGROUPS, MAX_SUBGROUPS_OF_MANY_ROWS = 16, 4
+PIECE_BYTES, LEAST_PIECES = 1 << 16, 4  # of K on a GPU: at least, and for a split to be worth its second kernel
+STEPS_IN_FLIGHT = 4  # that a split's kernel reads before it adds
+COMPUTE_UNITS = 64  # of a GPU whose number is not known
 
 
 def default_tuning(problem: Problem, target: Target) -> Tuning:
     """A good tuning of the problem on the target, already in full form; `Tuning()` where nothing is left to reduce.
 
     On the CPU 64 accumulators a row hide the latency of the additions and fill its vector registers; any number from 32 to 256 is as
-    fast. They are never more than K, so that even a short row has one whole step. A long row gets 1024, for accuracy: the error of an
-    accumulator grows with the number of values it adds. A workgroup takes as many short rows as make its start cheap.
+    fast. They are never more than K, so that even a short row has one whole step. A long row gets 256, for accuracy: the error of an
+    accumulator grows with the number of values it adds, and is cut into pieces that all cores share. A workgroup takes as many short rows
+    as make its start cheap.
 
     On a GPU a reduction waits for memory. So each lane loads 16 bytes at a time, the widest load there is; the lanes lie along K,
     where their loads join up, and only for rows too short for all of them do several rows share a subgroup. Subgroups lie along K as
     well while K has a whole step for each: a single row needs many loads in flight, but many rows fill the device by themselves, and
-    then more than four subgroups only add to the merge.
+    then more than four subgroups only add to the merge. Few rows of a long K are split over workgroups, twice as many as there are compute
+    units, as long as each of them reads 64 KiB.
 
     >>> from iree_reduce_plugin.targets import TARGETS
     >>> default_tuning(Problem.of((4, 4096)), TARGETS["cpu"]).to_json()
@@ -50,11 +58,11 @@ def default_tuning(problem: Problem, target: Target) -> Tuning:
 def _cpu(problem: Problem) -> Tuning:
     elements = min(CPU_ELEMENTS, _power_below(problem.columns))
     lanes = min(CPU_LANES, _power_below(problem.columns // elements))
-    subgroups = 1
+    piece = 0
     if problem.columns >= LONG_ROW:
-        lanes, subgroups = 64, 4
+        lanes, piece = 64, LONG_ROW
     rows = max(1, min(CPU_WORKGROUP // problem.columns, problem.rows // 4))
-    return _tuning(problem, {ROWS: (1, 1, rows), K: (subgroups, lanes, elements)})
+    return _tuning(problem, {ROWS: (1, 1, rows), K: (1, lanes, elements)}, piece)
 
 
 def _cpu_inner(problem: Problem) -> Tuning:
@@ -65,7 +73,8 @@ def _cpu_inner(problem: Problem) -> Tuning:
         tile = min(tile, max(CPU_INNER_LEAST, -(-inner // 4)))
     each = max(1, min(CPU_WORKGROUP // (problem.columns * tile), rows // 4))
     elements = _power_below(max(1, min(16, CPU_INNER_LEAST // inner, problem.columns)))
-    return _tuning(problem, {ROWS: (1, 1, each), INNER: (1, 1, tile), K: (1, 1, elements)})
+    piece = CPU_PIECE // tile // elements * elements if rows // each * -(-inner // tile) < 4 else 0
+    return _tuning(problem, {ROWS: (1, 1, each), INNER: (1, 1, tile), K: (1, 1, elements)}, piece)
 
 
 def _gpu(problem: Problem, target: Target) -> Tuning:
@@ -81,7 +90,21 @@ def _gpu(problem: Problem, target: Target) -> Tuning:
     all_subgroups = (target.max_threads or 1) // subgroup_size
     row_subgroups, each = _spread(problem.rows, row_lanes, all_subgroups, target)
     subgroups = min(subgroups, all_subgroups // row_subgroups, _that_fit(problem, target, row_subgroups * row_lanes * each))
-    return _tuning(problem, {ROWS: (row_subgroups, row_lanes, each), K: (subgroups, lanes, elements)})
+    tiles = {ROWS: (row_subgroups, row_lanes, each), K: (subgroups, lanes, elements)}
+    narrow = {**tiles, K: (min(subgroups, MAX_SUBGROUPS_OF_MANY_ROWS), lanes, elements)}
+    piece = _piece(problem, narrow[K], -(-problem.rows // (row_subgroups * row_lanes * each)), row_lanes, target)
+    return _tuning(problem, narrow, piece, STEPS_IN_FLIGHT) if piece else _tuning(problem, tiles)
+
+
+def _piece(problem: Problem, tile: tuple[int, int, int], workgroups: int, beside: int, target: Target) -> int:
+    """Columns to a workgroup of so many results beside each other, where the kept loops are too few workgroups for the device; else 0."""
+    wanted = 2 * (target.compute_units or COMPUTE_UNITS) // workgroups
+    step = math.prod(tile) * STEPS_IN_FLIGHT
+    least = _power_above(-(-PIECE_BYTES // (step * beside * problem.input.bytes)))
+    steps = problem.columns // step
+    if wanted < LEAST_PIECES or steps < LEAST_PIECES * least:
+        return 0
+    return step * max(least, _power_below(max(1, steps // wanted)))
 
 
 def _gpu_inner(problem: Problem, target: Target) -> Tuning:
@@ -100,7 +123,10 @@ def _gpu_inner(problem: Problem, target: Target) -> Tuning:
     slots = row_subgroups * each * inner_subgroups * lanes * elements
     subgroups = min(most, _power_below(max(1, problem.columns // columns)), _that_fit(problem, target, slots))
     tiles = {ROWS: (row_subgroups, 1, each), INNER: (inner_subgroups, lanes, elements), K: (subgroups, columns, 1)}
-    return _tuning(problem, tiles)
+    narrow = {**tiles, K: (min(subgroups, MAX_SUBGROUPS_OF_MANY_ROWS), columns, 1)}
+    beside = row_subgroups * each * inner_subgroups * lanes * elements
+    piece = _piece(problem, narrow[K], -(-problem.rows // beside), min(beside, problem.rows), target)
+    return _tuning(problem, narrow, piece, STEPS_IN_FLIGHT) if piece else _tuning(problem, tiles)
 
 
 def _elements(problem: Problem) -> int:
@@ -122,8 +148,11 @@ def _that_fit(problem: Problem, target: Target, slots: int) -> int:
     return _power_below(max(1, ((target.shared_memory or 0) - SHARED_ALIGNMENT * (len(problem.accumulators) - 1)) // each))
 
 
-def _tuning(problem: Problem, tiles: dict[str, tuple[int, int, int]]) -> Tuning:
-    """Subgroups, lanes and elements along each loop there is. The neighbours among the lanes lie along the loop innermost in memory."""
+def _tuning(problem: Problem, tiles: dict[str, tuple[int, int, int]], piece: int = 0, unroll: int = 1) -> Tuning:
+    """Subgroups, lanes and elements along each loop there is; columns to a piece of K, or 0; steps taken at a time.
+
+    The neighbours among the lanes lie along the loop innermost in memory.
+    """
     there = [tiles[name] for name in problem.named_loops]
     count = len(there)
     mapping = tuple(range(count))
@@ -136,6 +165,8 @@ def _tuning(problem: Problem, tiles: dict[str, tuple[int, int, int]]) -> Tuning:
         thread=tuple(elements for _, _, elements in there),
         lane_basis=(tuple(lanes), mapping),
         subgroup_basis=(tuple(subgroups for subgroups, _, _ in there), tuple(range(count))),
+        partial_reduction=(*[0] * (count - 1), math.prod(there[-1]) * unroll),
+        split_reduction=(*[0] * (count - 1), piece) if piece else None,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .layout import Layout
 from .problem import Problem
+from .split import Merge, Pieces, merge_layout
 from .targets import Target
 from .tuning import Tuning
 
@@ -35,9 +36,24 @@ class Job:
         return None if self.tuning is None else Layout.of(self.problem, self.tuning)
 
     @property
-    def planned_layout(self) -> Layout:
-        """The layout of a job that has a schedule."""
+    def parts(self) -> tuple[Part, ...]:
+        """The kernels of a job that has a schedule, in the order in which they run."""
         layout = self.layout
         if layout is None:
             raise ValueError(f"{self.problem}: a schedule needs a tuning")
-        return layout
+        if layout.pieces == 1:
+            return (Part("reduction", self.problem, self.target, layout),)
+        return (
+            Part("pieces", Pieces.part_of(self.problem, layout), self.target, layout),
+            Part("merge", Merge.part_of(self.problem, layout), self.target, merge_layout(layout)),
+        )
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kernel. stage: the marker of the op that it takes the place of."""
+
+    stage: str
+    problem: Problem
+    target: Target
+    layout: Layout

@@ -5,6 +5,7 @@ lane l and element e hold along the reduced loop is column
 
     ((i * S + s) * L + l) * E + e
 
+Where K is split over workgroups, piece g has the steps from g * piece_steps on, and the last one the partial step as well.
 `unroll` steps are taken at a time: that changes how many loads are in flight, never the column or the order. Along a loop that is
 kept, the last tile overlaps its neighbour where tiles don't divide the loop: a thread then computes a row that another computes, too.
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .loops import INNER, ROWS, K
+from .loops import INNER, PIECES, ROWS, K
 from .problem import Problem
 from .tuning import Tuning
 
@@ -81,6 +82,7 @@ class Layout:
     subgroup_basis: Basis
     accumulator_bytes: int  # of all accumulators of one result
     accumulator_count: int
+    piece_steps: int = 0  # steps to a piece of K; 0: K is not split
 
     @staticmethod
     def of(problem: Problem, tuning: Tuning) -> Layout:
@@ -104,6 +106,7 @@ class Layout:
             subgroup_basis=full.subgroup_basis,  # type: ignore[arg-type]
             accumulator_bytes=sum(element.bytes for element in problem.accumulators),
             accumulator_count=len(problem.accumulators),
+            piece_steps=full.split_reduction[-1] // tiles[-1][1].size if full.split_reduction else 0,
         )
 
     @functools.cached_property
@@ -132,8 +135,19 @@ class Layout:
 
     @property
     def workgroups(self) -> tuple[int, ...]:
-        """Workgroups along each kept loop."""
-        return tuple(tile.count for tile in self.kept.values())
+        """Workgroups along each kept loop, and along the pieces of K where it is split."""
+        pieces = (self.pieces,) if self.pieces > 1 else ()
+        return (*(tile.count for tile in self.kept.values()), *pieces)
+
+    @property
+    def pieces(self) -> int:
+        """Workgroups that share the columns of a result."""
+        return -(-self.full_steps // self.piece_steps) if self.piece_steps else 1
+
+    @property
+    def numbered(self) -> tuple[str, ...]:
+        """The loops that `workgroups` counts."""
+        return (*self.kept, *((PIECES,) if self.pieces > 1 else ()))
 
     @property
     def workgroup_count(self) -> list[int]:
@@ -176,7 +190,7 @@ class Layout:
     def holds(self, workgroup: tuple[int, ...], thread: int) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
         """The elements that a thread reads, as indices of each canonical loop.
 
-        workgroup: its number along each kept loop, as `workgroups` counts them. thread: 0 to workgroup_size - 1.
+        workgroup: its number along each of the loops that `workgroups` counts. thread: 0 to workgroup_size - 1.
         Of a kept loop an array [held]; of K one of [steps, elements], -1 where the last step has none. ValueError outside of these.
 
         >>> from iree_reduce_plugin.problem import Problem
@@ -186,7 +200,9 @@ class Layout:
         """
         subgroup, lane = divmod(thread, self.subgroup_size)
         digits = [np.unravel_index(id_, counts) for id_, (counts, _) in ((subgroup, self.subgroup_basis), (lane, self.lane_basis))]
-        kept = dict(zip(self.kept, workgroup, strict=True))
+        kept = dict(zip(self.numbered, workgroup, strict=True))
+        piece = kept.get(PIECES, 0)
+        steps = np.arange(piece * self.piece_steps, self.steps if piece == self.pieces - 1 else (piece + 1) * self.piece_steps)
         found = {}
         for i, (name, tile) in enumerate(self.tiles):
             own, across = (
@@ -194,7 +210,7 @@ class Layout:
             )
             first = (own * tile.lanes + across) * tile.elements
             if name == K:
-                columns = np.arange(self.steps)[:, None] * tile.size + first + np.arange(tile.elements)
+                columns = steps[:, None] * tile.size + first + np.arange(tile.elements)
                 found[name] = np.where(columns < tile.extent, columns, -1)
             else:
                 if not 0 <= kept[name] < tile.count:

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ROWS, INNER, K = "rows", "inner", "K"
+PIECES = "pieces"  # of K, where it is split over workgroups: no loop of the reduction's own
 NAMES = (ROWS, INNER, K)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 from typing import TYPE_CHECKING, Any
@@ -200,7 +201,10 @@ def make_job(problem: Problem, tuning: object, target: Target, strategy: str = "
         return Job(problem, None, target, strategy), "none: strategy default is IREE without a tuning"
     if given is not None:
         return Job(problem, given, target, strategy), "given"
-    chosen = verify_problem(default_tuning(problem, target), problem, target, strategy)
+    chosen = default_tuning(problem, target)
+    if strategy == "iree":
+        chosen = dataclasses.replace(chosen, split_reduction=None)  # its pipeline takes K whole
+    chosen = verify_problem(chosen, problem, target, strategy)
     return Job(problem, chosen, target, strategy), f"default for {target.name}"
 
 

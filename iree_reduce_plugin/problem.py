@@ -148,6 +148,11 @@ class Problem:
         return tuple(self.named_loops.values())
 
     @property
+    def takes_index(self) -> bool:
+        """Whether a step needs to know the element's column."""
+        return self.op.takes_index
+
+    @property
     def is_empty(self) -> bool:
         """Nothing to run: no result, or every result is the identity."""
         return self.rows == 0 or self.columns == 0

@@ -21,10 +21,11 @@ from .errors import check
 from .expressions import Value, Values
 from .expressions_numpy import array_value
 from .functions import Given
-from .layout import Layout
+from .layout import Layout, Tile
 from .numpy_rules import Number, mask_of
 from .op import I64
 from .problem import Problem
+from .split import Merge, merge_layout
 from .tuning import Tuning
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def trees(inputs: Sequence[Array], problem: Problem, layout: Layout | None) -> t
         if layout is None and problem.columns == 1:
             totals = problem.alone(_each(elements, np.s_[:, 0]), joined, array_value(0, I64))
         else:
-            totals = _starts(problem, (rows,)) if layout is None else _tree(elements, problem, layout)
+            totals = _starts(problem, (rows,)) if layout is None else _pieces(elements, problem, layout)
             totals = totals if joined is None else op.combine(joined, totals)
         results = [np.asarray(np.broadcast_to(result.raw, rows)) for result in problem.finish(totals)]
     return tuple(results)
@@ -106,14 +107,30 @@ def _each(values: Values, where: Any) -> Values:
     return tuple(_at(value, where) for value in values)
 
 
-def _tree(elements: Values, problem: Problem, layout: Layout) -> Values:
-    op, rows, tile = problem.op, len(elements[0].raw), layout.columns
+def _pieces(elements: Values, problem: Problem, layout: Layout) -> Values:
+    """The total of K's one piece, or of several by a tree of theirs."""
+    if layout.pieces == 1:
+        return _tree(elements, problem, layout.columns)
+    rows, columns = len(elements[0].raw), layout.piece_steps * layout.columns.size
+    before = (layout.pieces - 1) * columns  # all but the last are of one length, and their trees are computed side by side
+    flat = tuple(Value(value.raw[:, :before].reshape(-1, columns), value.element, value.backend) for value in elements)
+    firsts = np.tile(np.arange(0, before, columns), rows)[:, None]
+    alike = _tree(flat, problem, layout.columns, firsts)
+    last = _tree(_each(elements, np.s_[:, before:]), problem, layout.columns, before)
+    both = [np.concatenate([np.reshape(a.raw, (rows, -1)), np.reshape(b.raw, (rows, 1))], axis=1) for a, b in zip(alike, last, strict=True)]
+    totals = tuple(array_value(value, element) for value, element in zip(both, problem.accumulators, strict=True))
+    return _tree(totals, Merge.part_of(problem, layout), merge_layout(layout).columns)
+
+
+def _tree(elements: Values, problem: Problem, tile: Tile, column: Any = 0) -> Values:
+    """column: the number of the first one."""
+    op, rows, extent = problem.op, len(elements[0].raw), elements[0].raw.shape[1]
     accumulators = _starts(problem, (rows, tile.size))
-    for first in range(0, tile.extent, tile.size):
+    for first in range(0, extent, tile.size):
         step = _each(elements, np.s_[:, first : first + tile.size])
         length = step[0].raw.shape[1]
         read = np.s_[:, :length]
-        columns = array_value(np.arange(first, first + length), I64)
+        columns = array_value(column + np.arange(first, first + length), I64)
         new = problem.step(_each(accumulators, read), step, columns)
         for held, changed in zip(accumulators, new, strict=True):
             held.raw[read] = changed.raw  # past K they stay as they are

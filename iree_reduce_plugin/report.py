@@ -8,7 +8,7 @@ from typing import Any
 from .assembly import Kernel
 from .errors import CompileError
 from .exactness import is_exact
-from .job import Job
+from .job import Job, Part
 
 SCHEMA = 1
 
@@ -49,7 +49,7 @@ def dispatch_entry(facts: Facts, kernel: Kernel | None) -> dict[str, Any]:
 
 
 def check_taken(job: Job, dispatches: Sequence[Facts], kernels: Mapping[str, Kernel]) -> None:
-    """Raises CompileError, naming what was expected and found, unless the job's schedule shaped the one dispatch there is.
+    """Raises CompileError, naming what was expected and found, unless the job's schedule shaped every dispatch there is.
 
     The workgroup count is the layout's on every target. On a GPU the sizes are compared too, and on ROCm what the assembly says:
     the wave size, and the shared memory, which grows when accumulators did not stay in registers.
@@ -57,12 +57,21 @@ def check_taken(job: Job, dispatches: Sequence[Facts], kernels: Mapping[str, Ker
     layout = job.layout
     if job.strategy != "subgroup" or layout is None or job.problem.is_settled:
         return
-    if len(dispatches) != 1:
-        raise CompileError(f"IREE did not take the schedule: expected 1 dispatch, found {len(dispatches)}")
-    facts = dispatches[0]
+    if len(dispatches) != len(job.parts):
+        raise CompileError(f"IREE did not take the schedule: expected {_count(len(job.parts))}, found {len(dispatches)}")
+    for part, facts in zip(job.parts, dispatches, strict=True):
+        _check_dispatch(part, facts, kernels)
+
+
+def _count(dispatches: int) -> str:
+    return f"{dispatches} dispatch" + "es" * (dispatches != 1)
+
+
+def _check_dispatch(part: Part, facts: Facts, kernels: Mapping[str, Kernel]) -> None:
+    layout = part.layout
     expected: dict[str, Any] = {"pipeline": "no_pipeline", "workgroup_count": layout.workgroup_count}
     found: dict[str, Any] = {key: facts[key] for key in ("pipeline", "workgroup_count")}
-    if job.target.is_gpu:
+    if part.target.is_gpu:
         expected |= {"workgroup_size": [layout.workgroup_size, 1, 1], "subgroup_size": layout.subgroup_size}
         found |= {key: facts[key] for key in ("workgroup_size", "subgroup_size")}
         kernel = kernels.get(facts["kernel"])

@@ -28,7 +28,7 @@ def on_loops(tuning: Tuning, problem: Problem) -> Tuning:
     (256,)
     """
     changed: dict[str, Tile | Basis] = {}
-    for name in ("workgroup", "partial_reduction", "reduction", "thread"):
+    for name in ("workgroup", "partial_reduction", "reduction", "thread", "split_reduction"):
         entries: Tile | None = getattr(tuning, name)
         if entries is not None:
             kept = _kept_entries(name, entries, problem)
@@ -84,7 +84,7 @@ def complete(tuning: Tuning, extents: tuple[int | None, ...]) -> Tuning:
     """
     loops, k = len(extents), len(extents) - 1
     check(loops <= 3, f"the tuning is for {loops} loops: at most 3 are left of any reduction, rows, inner and K")
-    for name in ("workgroup", "partial_reduction", "reduction", "thread"):
+    for name in ("workgroup", "partial_reduction", "reduction", "thread", "split_reduction"):
         entries = getattr(tuning, name)
         check(entries is None or len(entries) == loops, f"{name} {entries} does not have {loops} entries, as the other lists do")
     subgroup_basis = _basis("subgroup_basis", tuning.subgroup_basis, loops, 1)
@@ -119,6 +119,7 @@ def complete(tuning: Tuning, extents: tuple[int | None, ...]) -> Tuning:
         subgroup_basis=subgroup_basis,
         workgroup_size=threads,
         subgroup_size=size,
+        split_reduction=_split(tuning, tile, extents[k]),
     )
 
 
@@ -190,6 +191,24 @@ def _reduced(tuning: Tuning, subgroups: int, lanes: int, elements: int) -> tuple
             f"{_nearest(tile, unit)}",
         )
     return tile, elements or tile // unit
+
+
+def _split(tuning: Tuning, tile: int, extent: int | None) -> Tile | None:
+    """Columns to a piece of K; None where there is but one piece."""
+    given = tuning.split_reduction
+    if given is None or given[-1] == 0:
+        check(
+            not any(given or ()),
+            f"split_reduction {list(given or ())}: only the reduced loop, the last, is split: set the others to 0",
+        )
+        return None
+    piece = given[-1]
+    check(not any(given[:-1]), f"split_reduction {list(given)}: only the reduced loop, the last, is split: set the others to 0")
+    check(
+        piece % tile == 0,
+        f"split_reduction {list(given)}: a piece of {piece} columns is not a multiple of partial_reduction {tile}; {_nearest(piece, tile)}",
+    )
+    return given if extent is None or extent // tile * tile > piece else None
 
 
 def _kept(tuning: Tuning, loop: int, subgroups: int, lanes: int, elements: int, extent: int | None) -> tuple[int, int]:

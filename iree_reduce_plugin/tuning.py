@@ -38,6 +38,7 @@ class Tuning:
     partial_reduction, reduction: tile of the reduced loop, one or the other; steps x subgroups x lanes x elements.
     thread: elements a lane holds of each loop, 0: what follows from the tile.
     lane_basis, subgroup_basis: ((counts...), (mapping...)).
+    split_reduction: columns of K to a workgroup, of a K that is split over several; 0 on the other loops. None: K is not split.
 
     >>> tuning = Tuning.parse({"reduction": [1024], "lane_basis": [[64], [0]], "subgroup_basis": [[4], [0]]})
     >>> print(tuning)
@@ -53,9 +54,10 @@ subgroup_size 64 (1024 = 4 subgroups x 64 lanes x 4 elements)
     subgroup_basis: Basis | None = None
     workgroup_size: Tile | None = None
     subgroup_size: int | None = None
+    split_reduction: Tile | None = None
 
     def __post_init__(self) -> None:
-        for name in ("workgroup", "partial_reduction", "reduction", "thread"):
+        for name in ("workgroup", "partial_reduction", "reduction", "thread", "split_reduction"):
             self._set(name, _integers(name, getattr(self, name), 0))
         for name in ("lane_basis", "subgroup_basis"):
             self._set(name, _basis(name, getattr(self, name)))
@@ -148,6 +150,7 @@ translation_info = #iree_codegen.translation_info<pipeline = #iree_gpu.pipeline<
             self.partial_reduction,
             self.reduction,
             self.thread,
+            self.split_reduction,
             *(self.lane_basis or ()),
             *(self.subgroup_basis or ()),
         ]

@@ -9,7 +9,10 @@ from typing import Any
 
 from .errors import TuningError, check
 
-FIELDS = ("workgroup", "partial_reduction", "reduction", "thread", "lane_basis", "subgroup_basis", "workgroup_size", "subgroup_size")
+FIELDS = (
+    "workgroup", "partial_reduction", "reduction", "thread", "lane_basis", "subgroup_basis", "workgroup_size", "subgroup_size",
+    "split_reduction",
+)  # fmt: skip
 PIPELINES = ("VectorDistribute", "LLVMGPUVectorDistribute", "#iree_gpu.pipeline<VectorDistribute>")
 REFUSED = {
     "mma_kind": "it asks for matrix instructions",

@@ -22,6 +22,7 @@ MAX_CPU_ACCUMULATOR_BYTES = CPU_STACK_BYTES // 2
 MAX_CPU_STEP = 1 << 20
 MAX_CPU_THREAD_ROWS = 1 << 16
 MAX_WIDE_WAVE_BYTES = 96
+MAX_SPLIT_WORKGROUPS = 65535  # along a dispatch's second and third dimension
 
 
 def verify(
@@ -139,6 +140,13 @@ def _check_gpu(full: Tuning, layout: Layout, problem: Problem, target: Target) -
         f"lane_basis {[list(entries) for entries in full.lane_basis or ()]}: in subgroups of {layout.subgroup_size} {target.name} needs "
         f"the lanes of the reduced loop to be neighbours: make its count the last one, or use subgroups of {min(sizes)}",
     )
+    if layout.pieces > 1:
+        for count in (layout.pieces, *(tile.count for tile in layout.kept.values())):
+            check(
+                count <= MAX_SPLIT_WORKGROUPS,
+                f"split_reduction {list(full.split_reduction or ())}: {count} workgroups along a loop are above the {MAX_SPLIT_WORKGROUPS} "
+                "that there may be beside the pieces: use longer pieces, or none",
+            )
     _check_wide_wave(full, layout, problem, target)
     accumulators = math.ceil(layout.accumulators * layout.accumulator_bytes / 4)
     loads = math.ceil(layout.accumulators * layout.unroll * sum(element.bytes for element in problem.inputs) / 4)
@@ -210,6 +218,10 @@ def _check_cpu(full: Tuning, layout: Layout, problem: Problem) -> None:
 
 def _check_iree(full: Tuning, layout: Layout) -> None:
     """IREE's VectorDistribute re-lays the subgroups' partials over the lanes along K; those that find no lane are dropped, silently."""
+    check(
+        full.split_reduction is None,
+        f"split_reduction {list(full.split_reduction or ())}: IREE's pipeline takes K whole: leave it out, or use strategy 'subgroup'",
+    )
     subgroups, lanes = layout.columns.subgroups, layout.columns.lanes
     needed = 1 << (subgroups - 1).bit_length()
     check(

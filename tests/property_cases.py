@@ -179,6 +179,9 @@ def _any_tuning(draw: st.DrawFn, problem: Problem, target: Target) -> dict[str, 
     if draw(st.booleans()):
         tuning["workgroup"] = [*(s * n * e for s, n, e in zip(subgroups[:-1], lanes, thread, strict=False)), 0]
     if draw(st.booleans()):
+        tile = unroll * subgroups[-1] * lanes[-1] * thread[-1]
+        tuning["split_reduction"] = [0] * (loops - 1) + [draw(st.sampled_from((1, 2, 3, 8))) * tile]
+    if draw(st.booleans()):
         tuning |= {"workgroup_size": [math.prod(subgroups) * math.prod(lanes)], "subgroup_size": math.prod(lanes)}
     return tuning
 

@@ -12,6 +12,7 @@ Exit codes: 0 equal to the reference, no access out of range; 1 not; 2 a wrong o
 from __future__ import annotations
 
 import argparse
+import collections
 import dataclasses
 import math
 import re
@@ -43,14 +44,13 @@ class Emulation:
     result: Any
     expected: Any
     run: Run
-    dispatch: dict[str, Any]
+    dispatches: Sequence[dict[str, Any]]
     allowed: float  # units in the last place that the result may be off the reference
     others: tuple[tuple[Any, Any], ...] = ()  # (result, expected) of several ops' further results
 
     @property
     def workgroups(self) -> int:
-        count = math.prod(self.dispatch["workgroup_count"])
-        return count
+        return sum(math.prod(dispatch["workgroup_count"]) for dispatch in self.dispatches)
 
     @property
     def units(self) -> float:
@@ -79,38 +79,74 @@ def emulated_job(problem: Problem, tuning: object, target: str, strategy: str = 
 def emulate(job: Job, x: Any, mask: Any = None) -> Emulation:
     """Compiles the job and runs it on an array of the problem's shape and type, and its mask; `open_emulator` comes first."""
     problem, inputs = job.problem, [np.ascontiguousarray(one) for one in (x, mask) if one is not None]
-    dispatch, data, offsets = _compiled(job)
-    # IREE puts several results into one buffer, at offsets that the kernel knows.
-    held = [np.zeros(offsets[i] + problem.rows * element.bytes, np.uint8) for i, element in enumerate(problem.results)]
-    threads = dispatch["workgroup_size"][0]
-    run = CodeObject(data).run(job.target.name, dispatch["workgroup_count"], threads, inputs, held)
-    results = [part[offset:].view(element.numpy) for part, offset, element in zip(held, offsets, problem.results, strict=True)]
+    compiled = _compiled(job)
+    read, runs = inputs, []
+    for part, kernel in zip(_problems(job), compiled, strict=True):
+        # IREE puts several results into one buffer, at offsets that the kernel knows.
+        given, places = kernel.offsets[: len(read)], kernel.offsets[len(read) :]
+        sent = [_at(offset, one) for offset, one in zip(given, read, strict=True)]
+        count = math.prod(d.extent for d in part.result_memory)
+        held = [np.zeros(offset + count * element.bytes, np.uint8) for offset, element in zip(places, part.results, strict=True)]
+        threads = kernel.dispatch["workgroup_size"][0]
+        runs.append(
+            CodeObject(kernel.code, kernel.dispatch["kernel"]).run(job.target.name, kernel.dispatch["workgroup_count"], threads, sent, held)
+        )
+        read = [one[offset:].view(element.numpy) for one, offset, element in zip(held, places, part.results, strict=True)]
     known = job.tuning is not None or problem.columns == 1
-    expected: list[Any] = list(trees([as_matrix(one, problem) for one in inputs], problem, job.layout)) if known else [None] * len(results)
-    shaped = [[None if one is None else one.reshape(problem.kept_shape) for one in pair] for pair in zip(results, expected, strict=True)]
-    return Emulation(*shaped[0], run, dispatch, allowed_units(job), tuple((a, b) for a, b in shaped[1:]))
+    expected: list[Any] = list(trees([as_matrix(one, problem) for one in inputs], problem, job.layout)) if known else [None] * len(read)
+    shaped = [[None if one is None else one.reshape(problem.kept_shape) for one in pair] for pair in zip(read, expected, strict=True)]
+    dispatches = [kernel.dispatch for kernel in compiled]
+    return Emulation(*shaped[0], _together(runs), dispatches, allowed_units(job), tuple((a, b) for a, b in shaped[1:]))
 
 
-def _compiled(job: Job) -> tuple[dict[str, Any], bytes, list[int]]:
-    """The report's entry, the code object, and each result's offset in its buffer."""
+def _problems(job: Job) -> list[Problem]:
+    """What each kernel computes."""
+    return [part.problem for part in job.parts] if job.has_schedule and job.layout is not None else [job.problem]
+
+
+def _at(offset: int, array: Any) -> Any:
+    """The array at that place of its buffer."""
+    return np.concatenate([np.zeros(offset, np.uint8), array.reshape(-1).view(np.uint8)]) if offset else array
+
+
+def _together(runs: Sequence[Run]) -> Run:
+    counts: collections.Counter[str] = collections.Counter()
+    for run in runs:
+        counts.update(run.instructions)
+    return Run(dict(counts), sum(run.out_of_range for run in runs))
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """One kernel: the report's entry, the code object, and each binding's offset in its buffer."""
+
+    dispatch: dict[str, Any]
+    code: bytes
+    offsets: list[int]
+
+
+def _compiled(job: Job) -> list[Compiled]:
     with tempfile.TemporaryDirectory(prefix="iree_reduce_") as dump:
         artifact = compile_job(job, dump_dir=dump)
-        if len(artifact.dispatches) != 1:
-            raise CompileError(f"{job.problem}: IREE made {len(artifact.dispatches)} dispatches of it, and only a single one is emulated")
-        offsets = _offsets("".join(path.read_text() for path in Path(dump).glob("configured_*.mlir")), job.problem)
+        problems = _problems(job)
+        if len(artifact.dispatches) != len(problems):
+            raise CompileError(f"{job.problem}: IREE made {len(artifact.dispatches)} dispatches of it, where {len(problems)} are emulated")
+        texts = [path.read_text() for path in sorted(Path(dump).glob("configured_*.mlir"))]
+        offsets = [_offsets(text, problem) for text, problem in zip(texts, problems, strict=True)]
         extra = SETS[job.target.name][2]
         if extra:  # flags of the whole process, which the compiler's process can't be given: the same texts, through iree-compile
             for old in Path(dump).iterdir():
                 old.unlink()
             _iree_compile(job, extra, Path(dump))
-        (path,) = Path(dump).glob("*.hsaco")
-        return artifact.dispatches[0], path.read_bytes(), offsets
+        codes = [path.read_bytes() for path in sorted(Path(dump).glob("*.hsaco"))]
+        codes = codes * len(offsets) if len(codes) == 1 else codes  # kernels of one code object, or one each
+        return [Compiled(*found) for found in zip(artifact.dispatches, codes, offsets, strict=True)]
 
 
 def _offsets(text: str, problem: Problem) -> list[int]:
-    """Of the bindings after the inputs', as IREE wrote the dispatch."""
+    """Of the bindings, as IREE wrote the dispatch."""
     found = dict(re.findall(r"binding\.subspan .*? binding\((\d+)\) .*?offset\(%c(\d+)(?:_\d+)?\)", text))
-    return [int(found.get(str(len(problem.inputs) + i), 0)) for i in range(len(problem.results))]
+    return [int(found.get(str(i), 0)) for i in range(len(problem.inputs) + len(problem.results))]
 
 
 def _iree_compile(job: Job, extra: Sequence[str], dump: Path) -> None:
@@ -178,8 +214,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         near = f"within {found.units:.3g} units in the last place, of {found.allowed:.3g} allowed"
         print(f"equal to the reference {'yes, bit for bit' if found.units == 0 else near if found.right else 'NO'}")
-    print(f"workgroups             {found.workgroups} of {found.dispatch['workgroup_size'][0]} threads")
-    print(f"instructions executed  {found.run.total / found.workgroups:.10g} a workgroup: " + _each(found.run.kinds, found.workgroups))
+    for dispatch in found.dispatches:
+        print(f"workgroups             {math.prod(dispatch['workgroup_count'])} of {dispatch['workgroup_size'][0]} threads")
+    each = f"{found.run.total / found.workgroups:.10g} a workgroup: {_each(found.run.kinds, found.workgroups)}"
+    print(f"instructions executed  {found.run.total} in all, {each}")
     print(f"accesses out of range  {found.run.out_of_range}")
     print(f"emulator               tinygrad {checked_out(root)[:10]} (known to work: {KNOWN_COMMIT[:10]})")
     return 0 if (found.right or found.expected is None) and not found.run.out_of_range else 1

@@ -137,9 +137,9 @@ def kind(mnemonic: str) -> str:
 
 
 class CodeObject:
-    """A `.hsaco` with one kernel, loaded into memory."""
+    """A kernel of a `.hsaco`, loaded into memory. name: which one, where there are several."""
 
-    def __init__(self, data: bytes):
+    def __init__(self, data: bytes, name: str | None = None):
         from elftools.elf.elffile import ELFFile
 
         elf = ELFFile(io.BytesIO(data))
@@ -149,9 +149,9 @@ class CodeObject:
         for s in segments:
             self._memory[s["p_vaddr"] : s["p_vaddr"] + s["p_filesz"]] = s.data()
         table = elf.get_section_by_name(".symtab") or elf.get_section_by_name(".dynsym")
-        descriptors = [s for s in table.iter_symbols() if s.name.endswith(".kd")]
+        descriptors = [s for s in table.iter_symbols() if (s.name == f"{name}.kd" if name else s.name.endswith(".kd"))]
         if len(descriptors) != 1:
-            raise ValueError(f"the code object has {len(descriptors)} kernels, not one")
+            raise ValueError(f"the code object has {len(descriptors)} kernels{f' called {name}' if name else ''}, not one")
         at = descriptors[0]["st_value"]
         self.kernel = descriptors[0].name.removesuffix(".kd")
         descriptor = self._memory[at : at + 64]

@@ -6,7 +6,7 @@ from iree.compiler import ir
 from iree.compiler.dialects import transform
 
 from ..dispatch import WORKGROUPS
-from ..job import Job
+from ..job import Job, Part
 from . import transform_ops as t
 from .cpu import CpuSchedule
 from .gpu import GpuSchedule
@@ -18,29 +18,33 @@ def build_schedule(job: Job) -> ir.Module:
     """The module whose `@__kernel_config` lowers the job's reduction, in the current context."""
     module = ir.Module.create(ir.Location.unknown())
     module.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
-    schedule = GpuSchedule(job) if job.target.is_gpu else CpuSchedule(job)
+    parts = [(part, GpuSchedule(part) if job.target.is_gpu else CpuSchedule(part)) for part in job.parts]
     with ir.Location.unknown():
-        schedule.kernel.write(module)
+        for _, schedule in parts:
+            schedule.kernel.write(module)
         with ir.InsertionPoint(module.body):
             entry = transform.NamedSequenceOp("__kernel_config", [t.any_op()], [], arg_attrs=[{"transform.readonly": ir.UnitAttr.get()}])
         with ir.InsertionPoint(entry.body):
-            with t.foreach(t.find(entry.bodyTarget, GENERIC, "reduction")) as reduction:
-                function = t.parent(reduction, "func.func")
-                parent = t.parent(function, "builtin.module")
-                _replace(job, reduction, function, parent)
-                schedule.lower(function, parent)
+            # All are found first: what lowers one, where there is one, ends the handle to the function.
+            found = [t.find(entry.bodyTarget, GENERIC, part.stage) for part, _ in parts]
+            for (part, schedule), reductions in zip(parts, found, strict=True):
+                with t.foreach(reductions) as reduction:
+                    function = t.parent(reduction, "func.func")
+                    parent = t.parent(function, "builtin.module")
+                    _replace(part, schedule.kernel.name, reduction, function, parent)
+                    schedule.lower(function, parent)
             transform.YieldOp([])
     # Ops created by name are not verified while they are built: the printed form is parsed again, which verifies it.
     return ir.Module.parse(module.operation.get_asm(print_generic_op_form=True, assume_verified=True))
 
 
-def _replace(job: Job, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
+def _replace(part: Part, kernel: str, reduction: t.Handle, function: t.Handle, module: t.Handle) -> None:
     """Inlines the kernel in the place of the reduction, and of the step after it where there is one."""
-    last = t.find(function, GENERIC, "epilogue") if job.problem.has_epilogue else reduction
-    taken = range(len(job.problem.results)) if job.problem.has_epilogue else job.problem.taken or ()
-    sources = [t.producer(reduction, i) for i in range(len(job.problem.inputs))]
+    last = t.find(function, GENERIC, "epilogue") if part.problem.has_epilogue else reduction
+    taken = range(len(part.problem.results)) if part.problem.has_epilogue else part.problem.taken or ()
+    sources = [t.producer(reduction, i) for i in range(len(part.problem.inputs))]
     with t.foreach(last) as op:
-        t.inline("kernel", [t.result(source) for source in sources], t.result(op, *taken), op, module)
+        t.inline(kernel, [t.result(source) for source in sources], t.result(op, *taken), op, module)
     t.dce(function)
-    if job.planned_layout.kept:
+    if part.layout.workgroups:
         t.populate_workgroup_count(t.find(function, "scf.forall", WORKGROUPS))

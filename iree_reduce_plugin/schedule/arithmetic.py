@@ -26,7 +26,7 @@ Values = tuple[ir.Value, ...]
 
 def step(problem: Problem, target: Target, held: Values, x: Vectors, column: ir.Value, along_k: bool) -> Values:
     """The accumulators with the elements as read. column: of the first element; the others follow it, or all have the same."""
-    place = _columns(column, ir.VectorType(x[0].type).shape[0], along_k, target) if problem.op.takes_index else None
+    place = _columns(column, ir.VectorType(x[0].type).shape[0], along_k, target) if problem.takes_index else None
     elements = tuple(loaded(one, element, target) for one, element in zip(x, problem.inputs, strict=True))
     return _raw(problem.step(_values(problem, target, held), elements, place))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.compiler import ir
 
-from ..job import Job
+from ..job import Part
 from . import transform_ops as t
 from .cpu_kernel import CpuKernel
 
@@ -12,15 +12,15 @@ from .cpu_kernel import CpuKernel
 class CpuSchedule:
     """Writes the lowering of one reduction; see `GpuSchedule` for the twin."""
 
-    def __init__(self, job: Job):
-        self.kernel = CpuKernel(job)
+    def __init__(self, part: Part):
+        self.kernel = CpuKernel(part)
         self.layout = self.kernel.layout
 
     def lower(self, function: t.Handle, module: t.Handle) -> None:
         """Buffers, and vectors lowered to what LLVM takes."""
         t.eliminate_empty_tensors(function)
         function = t.bufferize(function)
-        if self.layout.kept:
+        if self.layout.workgroups:
             t.forall_to_workgroup(function)
         t.apply_patterns(function, "canonicalization")
         t.cse(function)

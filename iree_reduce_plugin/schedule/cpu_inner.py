@@ -5,17 +5,19 @@ A block of results is computed at a time, with its accumulators in the core's ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from iree.compiler import ir
 from iree.compiler.dialects import scf, tensor
 
-from ..job import Job
+from ..job import Part
 from ..loops import INNER, K
 from ..mlir import element_type, index, read, write
 from . import arithmetic
 from .arithmetic import Values
 from .cpu_tree import count, join_in_memory
+from .kernel import at_the_end, rounds
 from .loads import Arrays, Place, load
 from .payload import apply, clamp, indices, put, symbol
 
@@ -30,8 +32,8 @@ RunBody = Callable[[ir.Value, list[ir.Value], int], list[ir.Value]]
 class CpuInner:
     """Writes the results of one workgroup for one row."""
 
-    def __init__(self, job: Job):
-        self.problem, self.target, self.layout = job.problem, job.target, job.planned_layout
+    def __init__(self, part: Part):
+        self.problem, self.target, self.layout = part.problem, part.target, part.layout
         self.size = self.layout.columns.size
         tile = self.layout.inner
         self.tile = min(tile.size, tile.extent)  # results of a workgroup
@@ -53,19 +55,24 @@ class CpuInner:
     def _block(self, x: Arrays, at: Place, outs: list[ir.Value], length: int) -> list[ir.Value]:
         accumulators = [tensor.EmptyOp([self.size, length], element_type(element)).result for element in self.problem.accumulators]
         accumulators = self._start(accumulators, length)
-        rounds, rest = divmod(self.layout.full_steps, AT_A_TIME)
-        if rounds:
-            loop = scf.ForOp(index(0), index(rounds), index(1), accumulators)
+        steps = math.gcd(AT_A_TIME, self.layout.piece_steps) if self.layout.piece_steps else AT_A_TIME
+        whole, rest = divmod(self.layout.full_steps, steps)
+        if whole:
+            loop = scf.ForOp(*rounds(self.layout, at, steps), index(1), accumulators)
             with ir.InsertionPoint(loop.body):
-                column = apply(symbol(0) * (AT_A_TIME * self.size), [loop.induction_variable])
-                scf.YieldOp(self._steps(list(loop.inner_iter_args), x, {**at, K: column}, length, self.size, AT_A_TIME))
+                column = apply(symbol(0) * (steps * self.size), [loop.induction_variable])
+                scf.YieldOp(self._steps(list(loop.inner_iter_args), x, {**at, K: column}, length, self.size, steps))
             accumulators = list(loop.results)
-        done = rounds * AT_A_TIME * self.size
-        if rest:
-            accumulators = self._steps(accumulators, x, {**at, K: index(done)}, length, self.size, rest)
-        if left := self.layout.columns.remainder:
-            column = index(self.layout.full_steps * self.size)
-            accumulators = self._steps(accumulators, x, {**at, K: column}, length, left, 1)
+        left = self.layout.columns.remainder
+
+        def end(held: Accumulators) -> Accumulators:
+            if rest:
+                held = self._steps(held, x, {**at, K: index(whole * steps * self.size)}, length, self.size, rest)
+            if left:
+                held = self._steps(held, x, {**at, K: index(self.layout.full_steps * self.size)}, length, left, 1)
+            return held
+
+        accumulators = at_the_end(self.layout, at, accumulators, end) if rest or left else accumulators
         return self._combine(accumulators, at, outs, length)
 
     def _start(self, accumulators: Accumulators, length: int) -> Accumulators:

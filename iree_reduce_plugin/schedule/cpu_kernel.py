@@ -9,7 +9,7 @@ from __future__ import annotations
 from iree.compiler import ir
 from iree.compiler.dialects import scf
 
-from ..job import Job
+from ..job import Part
 from ..layout import Tile
 from ..loops import INNER, ROWS
 from ..mlir import index
@@ -23,9 +23,9 @@ from .payload import apply, clamp, symbol
 class CpuKernel(Kernel):
     """A workgroup's results, row by row."""
 
-    def __init__(self, job: Job):
-        super().__init__(job)
-        self.results: CpuRows | CpuInner = CpuInner(job) if contiguous(job.problem) == INNER else CpuRows(job)
+    def __init__(self, part: Part):
+        super().__init__(part)
+        self.results: CpuRows | CpuInner = CpuInner(part) if contiguous(part.problem) == INNER else CpuRows(part)
 
     def workgroup(self, x: Arrays, group: Ids, outs: Outs) -> Outs:
         return self.rows(x, group, outs) if ROWS in group else self.results.write(x, group, outs)

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from iree.compiler import ir
 from iree.compiler.dialects import scf, tensor
 
-from ..job import Job
+from ..job import Part
 from ..loops import K
 from ..mlir import element_type, index, read, write
 from . import arithmetic
 from .arithmetic import Values
 from .cpu_combine import STRAIGHT, Reader, combine_accumulators
 from .cpu_tree import join_in_memory
+from .kernel import at_the_end, rounds
 from .loads import Arrays, Place, Vectors, load, load_each, reads_vectors, side_by_side
 from .payload import apply, indices, symbol
 
@@ -30,8 +31,8 @@ NewBlock = Callable[[list[ir.Value], ir.Value, int], Values]
 class CpuRows:
     """Writes one result of the job at a time."""
 
-    def __init__(self, job: Job):
-        self.problem, self.target, self.layout = job.problem, job.target, job.planned_layout
+    def __init__(self, part: Part):
+        self.problem, self.target, self.layout = part.problem, part.target, part.layout
         self.size = self.layout.columns.size
         self.in_registers = self.size * self.layout.accumulator_bytes <= REGISTER_BYTES
 
@@ -52,16 +53,20 @@ class CpuRows:
     def _registers(self, x: Arrays, at: Place) -> Reader:
         held = arithmetic.start(self.problem, self.target, self.size)
         if self.layout.full_steps:
-            loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), list(held))
+            loop = scf.ForOp(*rounds(self.layout, at, 1), index(1), list(held))
             with ir.InsertionPoint(loop.body):
                 column = apply(symbol(0) * self.size, [loop.induction_variable])
                 joined = self._join(tuple(loop.inner_iter_args), x, {**at, K: column}, self.size)
                 scf.YieldOp(list(joined))
             held = tuple(loop.results)
         if rest := self.layout.columns.remainder:
-            front = arithmetic.cut(held, 0, rest)
-            front = self._join(front, x, {**at, K: index(self.layout.full_steps * self.size)}, rest)
-            held = arithmetic.replace(held, front, 0)
+            end = {**at, K: index(self.layout.full_steps * self.size)}
+
+            def join(carried: list[ir.Value]) -> list[ir.Value]:
+                front = self._join(arithmetic.cut(tuple(carried), 0, rest), x, end, rest)
+                return list(arithmetic.replace(tuple(carried), front, 0))
+
+            held = tuple(at_the_end(self.layout, at, list(held), join))
         return lambda _, offset, length: arithmetic.cut(held, offset, length)  # so few are combined together, from base 0
 
     def _memory(self, x: Arrays, at: Place) -> list[ir.Value]:
@@ -70,13 +75,14 @@ class CpuRows:
             accumulators, self.size, lambda held, first, length: arithmetic.start(self.problem, self.target, length)
         )
         if self.layout.full_steps:
-            loop = scf.ForOp(index(0), index(self.layout.full_steps), index(1), accumulators)
+            loop = scf.ForOp(*rounds(self.layout, at, 1), index(1), accumulators)
             with ir.InsertionPoint(loop.body):
                 base = apply(symbol(0) * self.size, [loop.induction_variable])
                 scf.YieldOp(self._step(list(loop.inner_iter_args), x, at, base, self.size))
             accumulators = list(loop.results)
         if rest := self.layout.columns.remainder:
-            accumulators = self._step(accumulators, x, at, index(self.layout.full_steps * self.size), rest)
+            end = index(self.layout.full_steps * self.size)
+            accumulators = at_the_end(self.layout, at, accumulators, lambda held: self._step(held, x, at, end, rest))
         return accumulators
 
     def _reader(self, accumulators: list[ir.Value]) -> Reader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.compiler import ir
 
-from ..job import Job
+from ..job import Part
 from . import transform_ops as t
 from .gpu_kernel import GpuKernel
 
@@ -12,15 +12,15 @@ from .gpu_kernel import GpuKernel
 class GpuSchedule:
     """Writes the lowering of one reduction."""
 
-    def __init__(self, job: Job):
-        self.kernel = GpuKernel(job)
+    def __init__(self, part: Part):
+        self.kernel = GpuKernel(part)
         self.layout = self.kernel.layout
 
     def lower(self, function: t.Handle, module: t.Handle) -> None:
         """Loops, memory, thread ids, the barrier."""
         t.eliminate_empty_tensors(function)
         function = t.bufferize_gpu(function)
-        if self.layout.kept:
+        if self.layout.workgroups:
             t.forall_to_workgroup(function)
         t.map_to_threads(function, self.layout.workgroup_size, self.layout.subgroup_size)
         t.apply_patterns(function, "canonicalization")

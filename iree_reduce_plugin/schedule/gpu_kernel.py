@@ -22,15 +22,15 @@ from typing import NamedTuple
 from iree.compiler import ir
 from iree.compiler.dialects import arith, gpu, scf, tensor
 
-from ..job import Job
+from ..job import Part
 from ..layout import Basis, Tile
-from ..loops import INNER, ROWS, K
+from ..loops import INNER, PIECES, ROWS, K
 from ..mlir import element_type, index, read
 from . import arithmetic
 from .arithmetic import Values
 from .gpu_lanes import combine_lanes
 from .held import Held
-from .kernel import Ids, Kernel, Outs
+from .kernel import Ids, Kernel, Outs, at_the_end, rounds
 from .loads import Arrays
 from .payload import apply, chunks, clamp, forall, indices, moved, put, results, symbol
 
@@ -48,9 +48,9 @@ class Line(NamedTuple):
 class GpuKernel(Kernel):
     """Workgroups of subgroups of lanes; see the module's docstring."""
 
-    def __init__(self, job: Job):
-        super().__init__(job)
-        self.held = Held(job)
+    def __init__(self, part: Part):
+        super().__init__(part)
+        self.held = Held(part)
 
     def workgroup(self, x: Arrays, group: Ids, outs: Outs) -> Outs:
         if not self.layout.merges:
@@ -77,29 +77,38 @@ class GpuKernel(Kernel):
             flat = self._flat(loop.indices, counts)
             totals = {
                 place: combine_lanes(self.problem, self.layout, self.target, total, flat)
-                for place, total in self.held.fold(self.steps(x, {**first, K: column})).items()
+                for place, total in self.held.fold(self.steps(x, {**first, K: column}, group)).items()
             }
-            lines = self._partial_lines(subgroup, lane) if self.layout.merges else self._result_lines(first)
+            lines = self._partial_lines(subgroup, lane) if self.layout.merges else self._result_lines({**first, **self._piece(group)})
             loop.give(self.store(loop.whole, totals, lines, lane))
         return results(loop)
 
-    def steps(self, x: Arrays, first: Ids) -> list[Values]:
-        """What a thread holds after all steps. `unroll` steps are read before the first of them is combined."""
+    def steps(self, x: Arrays, first: Ids, group: Ids) -> list[Values]:
+        """What a thread holds after all steps of the workgroup. `unroll` steps are read before the first of them is combined."""
         layout, held = self.layout, self.held
         accumulators = held.start()
-        rounds, rest = divmod(layout.full_steps, layout.unroll)
-        if rounds:
-            loop = scf.ForOp(index(0), index(rounds), index(1), held.flat(accumulators))
+        whole, rest = divmod(layout.full_steps, layout.unroll)
+        if whole:
+            loop = scf.ForOp(*rounds(layout, group, layout.unroll), index(1), held.flat(accumulators))
             with ir.InsertionPoint(loop.body):
                 number = apply(symbol(0) * layout.unroll, [loop.induction_variable])
                 inside = held.combine_steps(held.nested(loop.inner_iter_args), x, first, number, layout.unroll)
                 scf.YieldOp(held.flat(inside))
             accumulators = held.nested(loop.results)
-        if rest:
-            accumulators = held.combine_steps(accumulators, x, first, index(rounds * layout.unroll), rest)
-        if layout.column_tail:
-            accumulators = held.combine_last_step(accumulators, x, first)
-        return accumulators
+
+        def end(carried: list[ir.Value]) -> list[ir.Value]:
+            values = held.nested(carried)
+            if rest:
+                values = held.combine_steps(values, x, first, index(whole * layout.unroll), rest)
+            if layout.column_tail:
+                values = held.combine_last_step(values, x, first)
+            return held.flat(values)
+
+        return held.nested(at_the_end(layout, group, held.flat(accumulators), end)) if rest or layout.column_tail else accumulators
+
+    @staticmethod
+    def _piece(group: Ids) -> Ids:
+        return {PIECES: group[PIECES]} if PIECES in group else {}
 
     def store(self, outs: Outs, totals: Totals, lines: list[Line], lane: Ids) -> Outs:
         """The first lane along K writes the thread's partials as they are, or its results finished."""
@@ -126,7 +135,7 @@ class GpuKernel(Kernel):
         """Where the thread's results go, as long as vectors are: side by side are elements of the inner loop, or else rows."""
         rows, inner, dimensions = self.layout.rows.held, self.layout.inner.held, self.problem.result_memory
         most = self.target.longest_vector(max(result.bytes for result in self.problem.results))
-        if INNER not in first and len(dimensions) == 1:
+        if [dimension.loop for dimension in dimensions] == [ROWS]:
             parts = [tuple((start + i, 0) for i in range(length)) for start, length in chunks(rows, most)]
         else:
             parts = [tuple((row, start + i) for i in range(length)) for row in range(rows) for start, length in chunks(inner, most)]
@@ -167,7 +176,7 @@ class GpuKernel(Kernel):
             first = self._clamped(symbol(0) * tile.size + thread * tile.elements, tile, [group[name], place])
             where.append(place)
             at[name] = apply(symbol(0) + symbol(1) % tile.held, [first, place])
-        return where, indices(self.problem.result_memory, at)
+        return where, indices(self.problem.result_memory, {**at, **self._piece(group)})
 
     def _write(self, outs: Outs, totals: Totals, lines: list[Line]) -> Outs:
         for places, at in lines:

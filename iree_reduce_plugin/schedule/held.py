@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from iree.compiler import ir
 from iree.compiler.dialects import arith, vector
 
-from ..job import Job
+from ..job import Part
 from ..loops import INNER, ROWS, K
 from ..mlir import index
 from . import arithmetic
@@ -34,11 +34,11 @@ class Piece:
 class Held:
     """The accumulators of a thread of the job, one tuple of vectors for each Piece."""
 
-    def __init__(self, job: Job):
-        self.problem, self.target, self.layout = job.problem, job.target, job.planned_layout
-        self.along_k = contiguous(job.problem) == K
+    def __init__(self, part: Part):
+        self.problem, self.target, self.layout = part.problem, part.target, part.layout
+        self.along_k = contiguous(part.problem) == K
         layout, elements = self.layout, self.layout.columns.elements
-        most = job.target.longest_vector(max(element.bytes for element in (job.problem.input, *job.problem.accumulators)))
+        most = part.target.longest_vector(max(element.bytes for element in (*part.problem.inputs, *part.problem.accumulators)))
         if self.along_k:
             self.pieces = [Piece(row, 0, chunk[0], chunk[1]) for row in range(layout.rows.held) for chunk in chunks(elements, most)]
         else:
@@ -72,7 +72,7 @@ class Held:
         return accumulators
 
     def _step(self, held: Values, x: Vectors, column: ir.Value, piece: Piece) -> Values:
-        place = apply(symbol(0) + piece.column, [column]) if self.problem.op.takes_index else column
+        place = apply(symbol(0) + piece.column, [column]) if self.problem.takes_index else column
         return arithmetic.step(self.problem, self.target, held, x, place, self.along_k)
 
     def combine_last_step(self, accumulators: list[Values], x: Arrays, first: dict[str, ir.Value]) -> list[Values]:

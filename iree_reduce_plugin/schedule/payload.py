@@ -87,7 +87,7 @@ def indices(dimensions: Sequence[Dimension], at: Mapping[str, ir.Value]) -> list
 
 def moved(at: Mapping[str, ir.Value], by: Mapping[str, int]) -> dict[str, ir.Value]:
     """The indices, those of the named loops that many further."""
-    return {name: apply(symbol(0) + by[name], [value]) if by[name] else value for name, value in at.items()}
+    return {name: apply(symbol(0) + by[name], [value]) if by.get(name) else value for name, value in at.items()}
 
 
 def symbol(position: int) -> ir.AffineExpr:
