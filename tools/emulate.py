@@ -82,16 +82,17 @@ def emulate(job: Job, x: Any, mask: Any = None) -> Emulation:
     compiled = _compiled(job)
     read, runs = inputs, []
     for part, kernel in zip(_problems(job), compiled, strict=True):
-        # IREE puts several results into one buffer, at offsets that the kernel knows.
-        given, places = kernel.offsets[: len(read)], kernel.offsets[len(read) :]
-        sent = [_at(offset, one) for offset, one in zip(given, read, strict=True)]
-        count = math.prod(d.extent for d in part.result_memory)
-        held = [np.zeros(offset + count * element.bytes, np.uint8) for offset, element in zip(places, part.results, strict=True)]
+        shapes = [element.bytes * math.prod(d.extent for d in part.result_memory) for element in part.results]
+        buffers = _buffers(kernel.places, [one.nbytes for one in read] + shapes)
+        views = [buffers[binding][offset:] for binding, offset in kernel.places]
+        for view, one in zip(views, read, strict=False):
+            view[: one.nbytes] = one.reshape(-1).view(np.uint8)
+        written = {binding for binding, _ in kernel.places[len(read) :]}
+        sent, held = ([buffers[b] for b in sorted(buffers) if (b in written) == into] for into in (False, True))
         threads = kernel.dispatch["workgroup_size"][0]
-        runs.append(
-            CodeObject(kernel.code, kernel.dispatch["kernel"]).run(job.target.name, kernel.dispatch["workgroup_count"], threads, sent, held)
-        )
-        read = [one[offset:].view(element.numpy) for one, offset, element in zip(held, places, part.results, strict=True)]
+        code = CodeObject(kernel.code, kernel.dispatch["kernel"])
+        runs.append(code.run(job.target.name, kernel.dispatch["workgroup_count"], threads, sent, held))
+        read = [view[:size].view(e.numpy) for view, size, e in zip(views[len(read) :], shapes, part.results, strict=True)]
     known = job.tuning is not None or problem.columns == 1
     expected: list[Any] = list(trees([as_matrix(one, problem) for one in inputs], problem, job.layout)) if known else [None] * len(read)
     shaped = [[None if one is None else one.reshape(problem.kept_shape) for one in pair] for pair in zip(read, expected, strict=True)]
@@ -104,9 +105,12 @@ def _problems(job: Job) -> list[Problem]:
     return [part.problem for part in job.parts] if job.has_schedule and job.layout is not None else [job.problem]
 
 
-def _at(offset: int, array: Any) -> Any:
-    """The array at that place of its buffer."""
-    return np.concatenate([np.zeros(offset, np.uint8), array.reshape(-1).view(np.uint8)]) if offset else array
+def _buffers(places: Sequence[tuple[int, int]], sizes: Sequence[int]) -> dict[int, Any]:
+    """One for each binding: IREE puts several arrays into one buffer, at offsets that the kernel knows."""
+    ends: dict[int, int] = {}
+    for (binding, offset), size in zip(places, sizes, strict=True):
+        ends[binding] = max(ends.get(binding, 0), offset + size)
+    return {binding: np.zeros(end, np.uint8) for binding, end in ends.items()}
 
 
 def _together(runs: Sequence[Run]) -> Run:
@@ -118,11 +122,11 @@ def _together(runs: Sequence[Run]) -> Run:
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """One kernel: the report's entry, the code object, and each binding's offset in its buffer."""
+    """One kernel: the report's entry, the code object, and where its arrays are, the inputs first: (binding, offset)."""
 
     dispatch: dict[str, Any]
     code: bytes
-    offsets: list[int]
+    places: list[tuple[int, int]]
 
 
 def _compiled(job: Job) -> list[Compiled]:
@@ -132,21 +136,24 @@ def _compiled(job: Job) -> list[Compiled]:
         if len(artifact.dispatches) != len(problems):
             raise CompileError(f"{job.problem}: IREE made {len(artifact.dispatches)} dispatches of it, where {len(problems)} are emulated")
         texts = [path.read_text() for path in sorted(Path(dump).glob("configured_*.mlir"))]
-        offsets = [_offsets(text, problem) for text, problem in zip(texts, problems, strict=True)]
+        places = [_places(text, problem) for text, problem in zip(texts, problems, strict=True)]
         extra = SETS[job.target.name][2]
         if extra:  # flags of the whole process, which the compiler's process can't be given: the same texts, through iree-compile
             for old in Path(dump).iterdir():
                 old.unlink()
             _iree_compile(job, extra, Path(dump))
         codes = [path.read_bytes() for path in sorted(Path(dump).glob("*.hsaco"))]
-        codes = codes * len(offsets) if len(codes) == 1 else codes  # kernels of one code object, or one each
-        return [Compiled(*found) for found in zip(artifact.dispatches, codes, offsets, strict=True)]
+        codes = codes * len(places) if len(codes) == 1 else codes  # kernels of one code object, or one each
+        return [Compiled(*found) for found in zip(artifact.dispatches, codes, places, strict=True)]
 
 
-def _offsets(text: str, problem: Problem) -> list[int]:
-    """Of the bindings, as IREE wrote the dispatch."""
-    found = dict(re.findall(r"binding\.subspan .*? binding\((\d+)\) .*?offset\(%c(\d+)(?:_\d+)?\)", text))
-    return [int(found.get(str(i), 0)) for i in range(len(problem.inputs) + len(problem.results))]
+def _places(text: str, problem: Problem) -> list[tuple[int, int]]:
+    """Of the inputs and the results, as IREE wrote the dispatch."""
+    found = re.findall(r"binding\.subspan .*? binding\((\d+)\) .*?offset\(%c(\d+)(?:_\d+)?\)", text)
+    wanted = len(problem.inputs) + len(problem.results)
+    if len(found) != wanted:
+        raise CompileError(f"{problem}: the kernel has {len(found)} arrays, where {wanted} were expected")
+    return [(int(binding), int(offset)) for binding, offset in found]
 
 
 def _iree_compile(job: Job, extra: Sequence[str], dump: Path) -> None:
