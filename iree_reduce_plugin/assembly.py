@@ -16,6 +16,7 @@ LOAD_WIDTHS = ("b8", "b16", "b32", "b64", "b96", "b128")
 
 _LABEL = re.compile(r"^([.\w$]+):")
 _BRANCH = re.compile(r"^s_c?branch\w*$")
+_WAIT = re.compile(r"^s_waitcnt\b.*vmcnt\((\d+)\)|^s_wait_loadcnt\w*\s+(\w+)")
 _LOAD = re.compile(r"^(?:buffer|global|flat)_load_(?:d16_hi_|d16_)?([a-z]+\d*)")
 _WIDTHS = {
     "ubyte": "b8", "sbyte": "b8", "u8": "b8", "i8": "b8",
@@ -46,6 +47,7 @@ class Kernel:
     barriers_outside: int = 0
     lane_ops: dict[str, int] = field(default_factory=dict)
     wide_loads: dict[str, int] = field(default_factory=dict)
+    loads_in_flight: int = 0  # at most: issued by a wave before it waits for the first of them
 
 
 @dataclass
@@ -82,6 +84,7 @@ def read_kernels(text: str) -> dict[str, Kernel]:
             barriers_outside=sum(map(_barriers, blocks)) - inside,
             lane_ops=_count(map(_lane_op, mnemonics), LANE_OPS),
             wide_loads=_count(map(_load_width, mnemonics), LOAD_WIDTHS),
+            loads_in_flight=_in_flight(_body(text, name)),
         )
     return kernels
 
@@ -166,6 +169,19 @@ def _in_loop(blocks: Sequence[_Block]) -> list[bool]:
         return False
 
     return [returns(i) for i in range(len(blocks))]
+
+
+def _in_flight(lines: Sequence[str]) -> int:
+    """The most loads that are on their way at once, following the text; a wait for n leaves the last n of them."""
+    most = held = 0
+    for line in lines:
+        wait = _WAIT.match(line)
+        if wait is not None:
+            held = min(held, int(next(n for n in wait.groups() if n is not None), 0))
+        elif _LOAD.match(line):
+            held += 1
+            most = max(most, held)
+    return most
 
 
 def _barriers(block: _Block) -> int:

@@ -1,4 +1,6 @@
-"""The command line: `iree-reduce-plugin compile | run | verify | devices | bench`. Every way it can fail ends in one line and an exit code.
+"""The command line: `iree-reduce-plugin compile | run | verify | explain | devices | bench`.
+
+Every way it can fail ends in one line and an exit code.
 
 0: fine. 2: bad usage, input or tuning. 1: anything else. 130: Ctrl-C.
 """
@@ -61,7 +63,7 @@ def _run(arguments: list[str]) -> int:
         print(_versions())
         return FINE
     if options.command is None:
-        raise InputError(f"give a command: compile, run, verify, devices or bench (see {PROGRAM} --help)")
+        raise InputError(f"give a command: compile, run, verify, explain, devices or bench (see {PROGRAM} --help)")
     from . import cli_commands  # only here: it imports IREE's runtime, which help and usage errors can do without
 
     code: int = cli_commands.COMMANDS[options.command](options)

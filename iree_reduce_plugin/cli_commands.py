@@ -95,6 +95,12 @@ def verify_command(options: Options) -> int:
     return 0
 
 
+def explain_command(options: Options) -> int:
+    job, source = make_job(_problem(options, *parse_shape(options.shape)), options.tuning, find_target(options.target), options.strategy)
+    print(build_plan(job, source, timeout=options.timeout).explain())
+    return 0
+
+
 def devices_command(options: Options) -> int:
     """One line for each device: its name, IREE's driver, target, subgroup sizes, and whether it is usable or why not; then the default."""
     rows = [("NAME", "DRIVER", "TARGET", "SUBGROUP", "STATUS")]
@@ -127,6 +133,7 @@ COMMANDS = {
     "compile": compile_command,
     "run": run_command,
     "verify": verify_command,
+    "explain": explain_command,
     "devices": devices_command,
     "bench": bench_command,
 }
@@ -225,4 +232,6 @@ def _dispatch(entry: dict[str, Any]) -> str:
     for key, name in (("lane_ops", "lane operations"), ("wide_loads", "loads")):
         if entry[key] is not None:
             parts.append(f"{name} {' + '.join(f'{n} {kind}' for kind, n in entry[key].items() if n) or 'none'}")
+    if entry["loads_in_flight"] is not None:
+        parts.append(f"{entry['loads_in_flight']} of them in flight at once")
     return f"{entry['kernel']}: {', '.join(parts)}"

@@ -62,6 +62,13 @@ examples:
   iree-reduce-plugin verify --shape 1000x32xf16 --target gfx1100
       the default tuning
 """
+_EXPLAIN = """\
+examples:
+  iree-reduce-plugin explain --shape 16777216xf32 --target gfx942
+      why the default tuning is as it is, how much of the GPU works, and how many bytes are on their way
+  iree-reduce-plugin explain --shape 4x4096xf32 --target gfx942 --tuning test_data/reduce_4x4096.tuning.json
+      of a tuning of your own
+"""
 _DEVICES = """\
 examples:
   iree-reduce-plugin devices
@@ -122,6 +129,13 @@ def parser() -> Parser:
     _problem(verify)
     _lowering(verify)
     _target(verify)
+
+    explain = _parser(commands.add_parser, "explain", help="say in words what a tuning does, and why", epilog=_EXPLAIN)
+    _shape(explain, required=True)
+    _problem(explain)
+    _lowering(explain)
+    _target(explain)
+    _timeout(explain)
 
     _parser(commands.add_parser, "devices", help="list what is usable here, and why the rest is not", epilog=_DEVICES)
     about = "Measure kernels beside NumPy and IREE's own, and beside what the cores can read; --shape may be repeated."

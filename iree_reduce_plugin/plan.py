@@ -105,6 +105,12 @@ class Plan:
             return {**build_report(self._job, self.tuning_source, ()), "note": note}
         return build_report(self._job, self.tuning_source, self._artifact.dispatches)
 
+    def explain(self) -> str:
+        """Why the tuning is as it is, how much of the device works, and what is in flight: some lines for a reader."""
+        from .explain import explain  # only here: a call of `reduce` doesn't need it
+
+        return explain(self._job, self.report["dispatches"])
+
     def __repr__(self) -> str:
         return f"<Plan: {self.problem}, for {self.target.name}, strategy {self.strategy}, tuning {self.tuning_source}>"
 

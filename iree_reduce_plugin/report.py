@@ -36,7 +36,9 @@ def dispatch_entry(facts: Facts, kernel: Kernel | None) -> dict[str, Any]:
     """One entry of the report's `dispatches`, from what the IR says and, on ROCm, from what the assembly says."""
     entry = {key: facts[key] for key in ("kernel", "workgroup_count", "workgroup_size", "subgroup_size", "bindings")}
     if kernel is None:
-        return entry | dict.fromkeys(("shared_memory_bytes", "vgprs", "sgprs", "spills", "barriers", "lane_ops", "wide_loads"))
+        return entry | dict.fromkeys(
+            ("shared_memory_bytes", "vgprs", "sgprs", "spills", "barriers", "lane_ops", "wide_loads", "loads_in_flight")
+        )
     return entry | {
         "shared_memory_bytes": kernel.shared_memory_bytes,
         "vgprs": kernel.vgprs,
@@ -45,6 +47,7 @@ def dispatch_entry(facts: Facts, kernel: Kernel | None) -> dict[str, Any]:
         "barriers": {"in_loop": kernel.barriers_in_loop, "outside": kernel.barriers_outside},
         "lane_ops": kernel.lane_ops,
         "wide_loads": kernel.wide_loads,
+        "loads_in_flight": kernel.loads_in_flight,
     }
 
 

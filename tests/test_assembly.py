@@ -105,3 +105,11 @@ def test_a_block_that_runs_once_inside_the_range_of_a_loop():
 def test_gfx12_barriers_count_in_pairs():
     found = kernel("s_barrier_signal -1", "s_barrier_wait -1", "s_endpgm")
     assert (found.barriers_in_loop, found.barriers_outside) == (0, 1)
+
+
+def test_loads_in_flight():
+    load, wide = "buffer_load_dwordx4 v[4:7], v3, s[0:3], 0 offen", "global_load_b128 v[4:7], v0, s[0:1]"
+    assert kernel("s_endpgm").loads_in_flight == 0
+    assert kernel(load, load, "s_waitcnt vmcnt(1)", "v_add_f32 v0, v1, v2", load, "s_waitcnt vmcnt(0)", load).loads_in_flight == 2
+    assert kernel(load, load, "s_waitcnt lgkmcnt(0)", load, "s_waitcnt lgkmcnt(0) vmcnt(2)", load, load).loads_in_flight == 4
+    assert kernel(wide, wide, "s_wait_loadcnt 0x1", wide, wide, "s_wait_loadcnt_dscnt 0x0", wide).loads_in_flight == 3

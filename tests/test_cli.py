@@ -22,7 +22,7 @@ SEED = '{"workgroup": [4, 0], "reduction": [0, 256], "lane_basis": [[4, 16], [0,
 GFX = ["compile", "--shape", "4x4096xf32", "--target", "gfx942", "--tuning", SEED]
 FIGURES = {
     "kernel", "workgroup_count", "workgroup_size", "subgroup_size", "bindings", "shared_memory_bytes", "vgprs", "sgprs", "spills",
-    "barriers", "lane_ops", "wide_loads",
+    "barriers", "lane_ops", "wide_loads", "loads_in_flight",
 }  # fmt: skip
 
 
