@@ -18,9 +18,10 @@ from .devices import Device
 from .errors import InputError, ReduceError, check
 from .job import Job
 from .plan import build_plan, make_job
-from .problem import Problem, parse_shape
+from .problem import Problem
 from .random_array import random_array
 from .run import STOCK_ALIGNMENT
+from .shape_text import parse_shape
 from .targets import Target, find_target
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -15,7 +15,7 @@ from .cli_files import STANDARD_OUTPUT, check_files, write
 from .devices import find_device
 from .errors import InputError, check
 from .plan import make_job
-from .problem import parse_shape
+from .shape_text import parse_shape
 from .targets import find_target
 
 

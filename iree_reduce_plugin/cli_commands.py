@@ -20,9 +20,10 @@ from .job import Job
 from .layout import Layout
 from .loops import ROWS
 from .plan import Plan, build_plan, make_job
-from .problem import Problem, parse_shape
+from .problem import Problem
 from .random_array import random_array
 from .resolve import loop_names
+from .shape_text import parse_shape
 from .targets import find_target
 from .tuning import product
 

@@ -121,7 +121,7 @@ def parser() -> Parser:
     _lowering(run)
     _timeout(run)
     run.add_argument("--device", metavar="NAME", help="one of those that `devices` lists (default: a usable GPU, else cpu)")
-    run.add_argument("--seed", type=int, default=0, metavar="N", help="of the random values for --shape (default: %(default)s)")
+    run.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random values for --shape (default: %(default)s)")
     run.add_argument("--output", metavar="Y.npy", help="write the result there")
 
     verify = _parser(commands.add_parser, "verify", help="check a tuning and show what follows from it; compiles nothing", epilog=_VERIFY)
@@ -192,7 +192,7 @@ def _bench(bench: Any) -> None:
     _timeout(bench)
     bench.add_argument("--rivals", default="numpy,iree,default", help="besides this package: numpy, iree, default (default: all)")
     bench.add_argument("--rounds", type=_rounds, default=31, metavar="N", help="timings of each contender (default: %(default)s)")
-    bench.add_argument("--seed", type=int, default=0, metavar="N", help="of the random values (default: %(default)s)")
+    bench.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random values (default: %(default)s)")
     bench.add_argument(
         "--read-size", type=_size, metavar="SIZE", help="array for memory's bandwidth; 0: none (default: 3 x the last cache)"
     )
@@ -268,6 +268,12 @@ def _sizes(text: str) -> tuple[int, int]:
     if not 0 < sizes[0] <= sizes[1]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes: give the smaller one first, e.g. 4K:256M")
     return sizes
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: give a whole number of at least 0")
+    return int(text)
 
 
 def _number(text: str) -> int | float:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from .constants import check_constant
 from .element_types import ElementType
 from .errors import InputError, InputTypeError, check
 
@@ -65,7 +66,8 @@ class Value:
         return Value(self.backend.bitcast(self.raw, self.element, target), target, self.backend)
 
     def constant(self, value: Any) -> Value:
-        """A constant of this value's type."""
+        """A constant of this value's type. InputError for one that an integer type does not hold."""
+        check_constant(value, self.element)
         return Value(self.backend.constant(value, self.element, self.raw), self.element, self.backend)
 
     def __add__(self, other: Operand) -> Value:
@@ -91,6 +93,10 @@ class Value:
 
     def __rtruediv__(self, other: Operand) -> Value:
         return _floats("div", other, self)
+
+    def __pow__(self, other: object) -> Value:
+        check(type(other) is int and other == 2, f"** {other!r}: only the square is known; write a product", InputError)
+        return self * self
 
     def __neg__(self) -> Value:
         return _apply("neg", self)

@@ -53,7 +53,14 @@ class Function:
             )
             given = NAMED[given]
         check(callable(given), f"{name} {given!r}: give a Python function of one value, or one of {', '.join(NAMED)}", InputError)
-        result = given(Trace.input("x", takes))
+        try:
+            result = given(Trace.input("x", takes))
+        except (TypeError, AttributeError) as e:
+            if isinstance(e, InputError):
+                raise
+            raise InputError(
+                f"{name}: it can't be used on values: {e}; compute with + - * / and the functions of iree_reduce_plugin.expressions"
+            ) from None
         check(
             isinstance(result, Value),
             f"{name}: the function gives a {type(result).__name__}, not a value: compute it from its argument",
@@ -61,6 +68,11 @@ class Function:
         )
         steps = _count(result.raw)
         check(steps <= MOST_STEPS, f"{name}: the function takes {steps} steps, above the {MOST_STEPS} that fit a kernel's loop", InputError)
+        check(
+            not _is_constant(result.raw),
+            f"{name}: a function that gives the same for every {takes.name} is not supported; compute what it gives without an array",
+            InputError,
+        )
         return Function(result.raw, takes, result.element)
 
     def __call__(self, x: Value) -> Value:
@@ -74,6 +86,20 @@ class Function:
             return None
         first, second = (_evaluate(factor, x) for factor in product[1:])
         return -first if product[0] else first, second
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether the node doesn't depend on the argument, so that IREE would fold it away, and what is computed from it."""
+    if not node.operands:
+        return node.name != "x"
+    if all(map(_is_constant, node.operands)):
+        return True
+    first, *others = node.operands
+    if ElementType(first.element).is_float:
+        return False
+    if node.name in ("mul", "and") and any(not one.operands and one.name in ("0", "False") for one in node.operands):
+        return True
+    return node.name in ("sub", "xor", *_COMPARISONS) and first is others[0]
 
 
 def _count(root: Node) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .errors import InputError, InputTypeError, check
 from .expressions import (
     BOOL,
     Value,
@@ -59,11 +60,24 @@ def _isfinite(x: Value) -> Value:
 
 
 def _sign(x: Value) -> Value:
-    return where(x > 0, 1, where(x == 0, 0, x if x.element.is_unsigned or x.element.is_bool else where(x < 0, -1, x)))
+    return where(x > 0, 1, where(x == 0, 0, x if x.element.is_unsigned else where(x < 0, -1, x)))
 
 
-def _positive(x: Value) -> Value:
-    return x
+def _of_numbers(function: Unary) -> Unary:
+    def applied(x: Value) -> Value:
+        check(not x.element.is_bool, "bools have none in NumPy, or one that gives another type: cast the array first", InputTypeError)
+        return function(x)
+
+    return applied
+
+
+def _reciprocal(x: Value) -> Value:
+    check(
+        x.element.is_float,
+        f"reciprocal of {x.element.name}: not supported; cast the array first",
+        InputError,
+    )
+    return 1 / x
 
 
 def _logical_not(x: Value) -> Value:
@@ -74,7 +88,9 @@ NAMED: dict[str, Unary] = {
     "abs": abs,
     "absolute": abs,
     "ceil": _rounded(ceil),
-    "conjugate": _positive,
+    "bitwise_not": lambda x: ~x,
+    "conj": _of_numbers(lambda x: x),
+    "conjugate": _of_numbers(lambda x: x),
     "cos": _of_floats(cos),
     "deg2rad": _of_floats(lambda x: x * (np.pi / 180)),
     "degrees": _of_floats(lambda x: x * (180 / np.pi)),
@@ -93,15 +109,15 @@ NAMED: dict[str, Unary] = {
     "log2": _of_floats(log2),
     "logical_not": _logical_not,
     "negative": lambda x: -x,
-    "positive": _positive,
+    "positive": _of_numbers(lambda x: x),
     "rad2deg": _of_floats(lambda x: x * (180 / np.pi)),
     "radians": _of_floats(lambda x: x * (np.pi / 180)),
-    "reciprocal": lambda x: 1 / x,
+    "reciprocal": _of_numbers(_reciprocal),
     "rint": _of_floats(rint),
-    "sign": _sign,
+    "sign": _of_numbers(_sign),
     "sin": _of_floats(sin),
     "sqrt": _of_floats(sqrt),
-    "square": lambda x: x * x,
+    "square": _of_numbers(lambda x: x * x),
     "tanh": _of_floats(tanh),
     "trunc": _rounded(trunc),
 }

@@ -47,7 +47,7 @@ def _deviation(accumulators: Values, about: About) -> Value:
 
 def _divided(a: Value, b: Value) -> Value:
     """a / b; Vulkan leaves a division by 0 to its drivers, so it is a product: infinite, or NaN of 0."""
-    return where(b == 0, a * np.inf, a / maximum(b, 1))
+    return where(b == 0, a * np.inf, a / where(b == 0, 1, b))
 
 
 _BY_NAME = {op.name: op for op in OPS_OF_SEVERAL}

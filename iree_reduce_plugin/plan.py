@@ -18,8 +18,9 @@ from .functions import Given
 from .job import Job
 from .layout import Layout
 from .numpy_rules import Number, mask_of
-from .problem import Problem, parse_shape
+from .problem import Problem
 from .run import STOCK_ALIGNMENT, Executable
+from .shape_text import parse_shape
 from .targets import Target, find_target
 from .tuning import Tuning
 from .verify import check_supported, verify_problem
@@ -66,9 +67,9 @@ class Plan:
         array = x if type(x) is np.ndarray else as_array(x)
         if array.shape != self._shape or array.dtype != self._dtype:
             array = self._converted(array)
+        arrays = (array,) if where is None and not self._masked else (array, self._mask(where))
         if self._artifact is None:
             return self._empty_result(array)
-        arrays = (array,) if where is None and not self._masked else (array, self._mask(where))
         # Two threads that come here at once load the module twice, and one of the two is used from then on.
         executable = self._executable or self._load(self._artifact)
         results = executable(*(one if one.shape == self._memory else one.reshape(self._memory) for one in arrays))

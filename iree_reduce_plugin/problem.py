@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .element_types import NAMES, ElementType
+from .element_types import ElementType
 from .errors import InputError, InputTypeError, check
 from .expressions import BOOL, Value, Values, fma, where
 from .expressions_numpy import array_value
@@ -77,24 +76,36 @@ class Problem:
         the_op, element = find_op(op, masked), ElementType.of(dtype)
         check(all(type(n) is int and n >= 0 for n in shape), f"shape {shape}: every extent is an integer of at least 0", InputError)
         check(math.prod(shape) * element.bytes < 2**63, f"shape {shape}: it has more bytes than can be counted in 64 bits", InputError)
+        check(
+            isinstance(masked, (bool, np.bool_)),
+            f"masked {masked!r} is not a boolean: the mask itself is given to the plan's call",
+            InputTypeError,
+        )
         if not isinstance(keepdims, (bool, int, np.bool_)):
             raise TypeError(f"keepdims {keepdims!r} is not a boolean: use True or False")
         axes = normalise_axes(axis, len(shape))
         mapped = None if map is None else Function.of("map", map, element if element.is_bool else element.accumulator)
         # What a map gives of a short float in f32 is taken for the short float itself, as if it had not been widened.
-        seen = element if mapped is None or mapped.gives == element.accumulator else mapped.gives
+        seen = element if mapped is None or mapped.gives == mapped.takes else mapped.gives
         loop_type = loop_type_of(the_op, seen, out_dtype)
         check(
             initial is None or the_op.takes_initial,
             f"initial {initial!r}: {the_op.numpy} has none; leave it out, and join it to the result",
             InputTypeError,
         )
+        is_number = isinstance(ddof, (int, float, np.integer, np.floating))
+        check(is_number and not abs(ddof) >= 2**63, f"ddof {str(ddof)[:40]} is not a number of elements: give one, e.g. 1", InputTypeError)
         check(ddof == 0 or the_op.takes_ddof, f"ddof {ddof}: {the_op.numpy} has none; leave it out", InputTypeError)
         columns = math.prod(shape[a] for a in axes)
         if columns == 0 and initial is None and the_op.empty == "error" and 0 not in kept_shape_of(shape, axes):
             name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         if masked and initial is None and the_op.empty == "error":
+            check(
+                "," not in the_op.name,
+                f"where: one of {the_op.asked} has no identity; give it alone, with initial",
+                InputError,
+            )
             name = the_op.numpy.removeprefix("numpy.").removesuffix(".reduce")
             raise ValueError(f"reduction operation {name!r} does not have an identity, so to use a where mask one has to specify 'initial'")
         start = the_op.default_initial(loop_type) if initial is None else initial_of(initial, loop_type)
@@ -102,8 +113,8 @@ class Problem:
         result, *others = outcome if isinstance(outcome, tuple) else (outcome,)
         if finalize is not None:
             check(not others, "finalize: of several ops it is not known which it is for; finish the results with NumPy", InputError)
-            finished = Function.of("finalize", finalize, result.accumulator)
-            result = result if finished.gives == result.accumulator else finished.gives
+            finished = Function.of("finalize", finalize, result if result.is_bool else result.accumulator)
+            result = result if finished.gives == finished.takes else finished.gives
         joins = the_op, tuple(shape), axes, bool(keepdims), element, loop_type, result, start
         return Problem(*joins, ddof, mapped, finished, tuple(others), masked)
 
@@ -173,7 +184,12 @@ class Problem:
 
     def element(self, x: Value) -> Value:
         """What is read of the array -> what the op takes: mapped, in the loop's type, in the type that it is computed in."""
-        x = x.cast(self.input.accumulator) if self.map is None else self.map(x.cast(self.map.takes))
+        if self.map is None:
+            x = x.cast(self.input.accumulator)
+        else:
+            x = self.map(x.cast(self.map.takes))
+            if self.map.gives == self.map.takes and not self.input.is_float:
+                x = x.cast(self.input)  # a short integer's result is one, and wraps
         return x.cast(self.loop_type).cast(self.computed)
 
     @property
@@ -286,14 +302,3 @@ class Problem:
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
         return f"{self.op.asked} of {shape}x{self.input.name} over axes {self.axes}{' where a mask holds' if self.masked else ''}"
-
-
-def parse_shape(text: str) -> tuple[tuple[int, ...], ElementType]:
-    """`4x4096xf32` -> `((4, 4096), ElementType("f32"))`. The names are MLIR's only: NumPy's `i8` is 8 bytes, and here it is 8 bits."""
-    match = re.fullmatch(r"((?:[0-9]+x)*)([a-zA-Z]\w*)", text.strip())
-    check(match is not None, f"shape {text!r}: write extents and a type joined by x, e.g. 4x4096xf32", InputError)
-    extents, name = match.groups()  # type: ignore[union-attr]
-    element = ElementType.named(name)
-    if element is None:
-        raise InputError(f"shape {text!r}: type {name!r} is not supported: use one of {', '.join(NAMES)}")
-    return tuple(int(n) for n in extents[:-1].split("x")), element

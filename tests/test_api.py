@@ -324,3 +324,8 @@ def test_a_call_from_the_cache_imports_no_compiler():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ROOT}, timeout=60)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_an_array_of_no_dimension():
+    assert compile("f32", target="cpu")(np.float32(4)) == 4 == reduce(4.0) and reduce(np.float32(4)).shape == ()
+    assert reduce(np.float32(4), op=("argmax", "sum"), axis=None, keepdims=True)[0].shape == ()

@@ -94,3 +94,64 @@ def test_a_function_is_data():
     first, second = (Problem.of((4,), map=function) for function in (lambda x: x * x + 1, lambda y: y * y + 1))
     assert first == second and repr(first) == repr(second) and first != Problem.of((4,), map=lambda x: x * x + 2)
     assert Function.of("map", "square", ElementType("i32")).gives == ElementType("i32")
+
+
+TRUTHS = np.array([[True, True], [True, False]])
+
+
+@pytest.mark.parametrize("op", ["bitwise_and", "max", "all", "any"])
+@pytest.mark.parametrize("finalize", ["invert", np.logical_not, lambda v: ~v], ids=["invert", "logical_not", "~"])
+def test_truths_stay_truths(op, finalize):
+    """They are no integers on the way, whose bits would all be turned."""
+    expected = ~{"bitwise_and": np.all, "max": np.any, "all": np.all, "any": np.any}[op](TRUTHS, axis=1)
+    assert same_bits(reduce(TRUTHS, op=op, finalize=finalize, device="cpu"), expected)
+    assert reduce(TRUTHS, map="invert", device="cpu").tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "i4"])
+@pytest.mark.parametrize("name", ["invert", "negative", "square", "abs", "sign"])
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_short_integers_wrap_as_numpy_s(name, dtype, op):
+    x = np.random.default_rng(0).integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (3, 40), dtype)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, op)(getattr(np, name)(x), axis=1)
+    assert same_bits(reduce(x, op=op, map=name, device="cpu"), expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["floor", "ceil", "trunc", "rint", "sign", "exp", "expm1", "log1p", "log2", "sin", "cos", "tanh", "isfinite", "isinf"]
+)
+def test_by_name(name):
+    x = np.float32([[-1.5, 0.5, 2.5, np.inf], [0.0, -0.0, 1.0, np.nan]])
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(x)
+        found = reduce(x[..., None], map=name, op="max", device="cpu")
+    np.testing.assert_allclose(found, expected, rtol=2e-6)
+    assert same_bits(reduce(x, map=getattr(np, name), op="max", device="cpu"), reduce(x, map=name, op="max", device="cpu"))
+
+
+@pytest.mark.parametrize(
+    ("x", "given", "words"),
+    [
+        (np.ones(4, "i4"), lambda v: v * 0.5, ["constant 0.5 beside integers of i32", "cast the value first"]),
+        (np.ones(4, "i4"), lambda v: v < 2**40, ["outside i32", "cast the value first"]),
+        (np.ones(4, "u4"), lambda v: v > -1, ["constant -1 is outside ui32"]),
+        (np.ones(4, "i4"), lambda v: v + np.nan, ["constant nan beside integers"]),
+        (np.ones(4, "f4"), lambda v: v + 10**400, ["too large for f32"]),
+        (np.ones(4, "f4"), lambda v: v + "a", ["constant 'a' is not a number"]),
+        (np.ones(4, "i4"), "isnan", ["the same for every i32 is not supported"]),
+        (np.ones(4, "i4"), lambda v: v * 0, ["the same for every i32"]),
+        (np.ones(4, "f4"), lambda v: v.constant(1), ["the same for every f32"]),
+        (np.ones(4, "i4"), "reciprocal", ["reciprocal of i32", "cast the array"]),
+        (np.ones(4, "f4"), np.round, ["map: it can't be used on values"]),
+        (np.ones(4, "f4"), lambda v: np.sqrt(v), ["it can't be used on values", "iree_reduce_plugin.expressions"]),
+        (np.ones(4, "f4"), lambda v: v**3, ["only the square is known"]),
+        (np.ones(4, "?"), "sign", ["bools have none in NumPy", "cast the array"]),
+    ],
+)
+def test_what_can_t_be_computed_is_refused(x, given, words, no_compiler):
+    with pytest.raises(InputError) as refusal:
+        reduce(x, map=given)
+    assert "\n" not in str(refusal.value)
+    for word in words:
+        assert word in str(refusal.value)

@@ -12,7 +12,8 @@ from matrix import spelled
 from iree_reduce_plugin import compiler
 from iree_reduce_plugin.errors import TuningError
 from iree_reduce_plugin.plan import make_job
-from iree_reduce_plugin.problem import Problem, parse_shape
+from iree_reduce_plugin.problem import Problem
+from iree_reduce_plugin.shape_text import parse_shape
 from iree_reduce_plugin.targets import find_target
 from iree_reduce_plugin.toolchain import compile_flags
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -104,3 +105,36 @@ def test_a_plan_takes_a_mask_where_it_was_compiled_for_one():
         plain(x, x > 0)
     assert masked(x).tolist() == plain(x).tolist() == plain(x, None).tolist() == [4, 4, 4]
     assert "where a mask holds" in repr(masked)
+
+
+@pytest.mark.parametrize("ddof", [0, 0.5, 1, 1.5, 3])
+def test_a_fractional_ddof(ddof):
+    x, mask = np.float32([[1, 2, 3, 7], [5, 1, 1, 1]]), np.array([[1, 1, 0, 0], [1, 1, 1, 0]], bool)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = np.var(x, axis=1, ddof=ddof, where=mask)
+    np.testing.assert_allclose(reduce(x, op="var", ddof=ddof, where=mask, device="cpu"), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ddof", ["a", None, [1], 1j, 10**400])
+def test_a_ddof_that_is_no_number(ddof, no_compiler):
+    with pytest.raises(TypeError, match=r"ddof .*is not a number"):
+        reduce(np.ones((2, 4), "f4"), op="var", ddof=ddof, where=np.ones(4, bool))
+
+
+def test_masks_of_empty_arrays_are_looked_at_too():
+    x, masked = np.ones((2, 0), "f4"), compile("2x0xf32", masked=True, target="cpu")
+    assert masked(x, np.ones((2, 1), bool)).tolist() == [0, 0]
+    with pytest.raises(InputError, match="can't be broadcast"):
+        masked(x, np.ones(3, bool))
+    with pytest.raises(TypeError, match="Cannot cast"):
+        masked(x, np.ones((2, 1), int))
+    with pytest.raises(InputError, match="compiled without a mask"):
+        compile("2x0xf32", target="cpu")(x, np.ones((2, 1), bool))
+
+
+def test_several_ops_of_which_one_has_no_identity(no_compiler):
+    with pytest.raises(InputError, match="one of max,sum has no identity; give it alone"):
+        reduce(np.ones((2, 4)), op=("max", "sum"), where=np.ones(4, bool))
+    with pytest.raises(TypeError, match="masked 'yes' is not a boolean"):
+        compile("2x4xf32", masked="yes")

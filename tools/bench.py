@@ -19,7 +19,7 @@ from iree_reduce_plugin.bench import RIGHT, Benchmark  # noqa: E402
 from iree_reduce_plugin.bench_cases import OURS, RIVALS, Setting, Spec  # noqa: E402
 from iree_reduce_plugin.bench_report import aligned, rows  # noqa: E402
 from iree_reduce_plugin.cli_bench import measured, report  # noqa: E402
-from iree_reduce_plugin.cli_files import check_files  # noqa: E402
+from iree_reduce_plugin.cli_files import STANDARD_OUTPUT, check_files  # noqa: E402
 from iree_reduce_plugin.devices import find_device  # noqa: E402
 from iree_reduce_plugin.errors import InputError, ReduceError, check  # noqa: E402
 
@@ -70,6 +70,10 @@ def main(arguments: Sequence[str] | None = None, standard: Sequence[Standard] = 
     options = _parser().parse_args(arguments)
     try:
         check(options.target is not None or not options.emulate, "--emulate is of an AMD target: give it, e.g. --target gfx942", InputError)
+        timed = not (options.overhead or options.target)
+        unused = [f"--{name}" for name in ("csv", "json", "plot") if getattr(options, name)]
+        check(timed or not unused, f"{' '.join(unused)}: written of timings only; leave it out with --target and --overhead", InputError)
+        check(options.plot != STANDARD_OUTPUT, "--plot -: a picture is not text; give a file", InputError)
         check_files(options.csv, options.json, options.plot)
         if options.plot:
             from iree_reduce_plugin.bench_plot import check_plots

@@ -28,8 +28,9 @@ from iree_reduce_plugin.drivers import OpenDevice, instance, open_driver
 from iree_reduce_plugin.errors import CompileError
 from iree_reduce_plugin.job import Job
 from iree_reduce_plugin.plan import make_job
-from iree_reduce_plugin.problem import Problem, parse_shape
+from iree_reduce_plugin.problem import Problem
 from iree_reduce_plugin.reference import tree
+from iree_reduce_plugin.shape_text import parse_shape
 from iree_reduce_plugin.targets import find_target
 from iree_reduce_plugin.toolchain import compile_flags
 

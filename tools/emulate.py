@@ -31,8 +31,9 @@ from iree_reduce_plugin.compiler import DEFAULT_TIMEOUT, compile_job, emit, tell
 from iree_reduce_plugin.errors import CompileError, InputError, ReduceError, TuningError, check
 from iree_reduce_plugin.job import STRATEGIES, Job
 from iree_reduce_plugin.plan import make_job
-from iree_reduce_plugin.problem import Problem, parse_shape
+from iree_reduce_plugin.problem import Problem
 from iree_reduce_plugin.reference import as_matrix, trees
+from iree_reduce_plugin.shape_text import parse_shape
 from iree_reduce_plugin.targets import find_target
 from iree_reduce_plugin.toolchain import compile_flags
 

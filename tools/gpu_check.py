@@ -25,7 +25,8 @@ except ModuleNotFoundError as missing:
     sys.exit(2)
 
 from iree_reduce_plugin.errors import InputError, ReduceError, check  # noqa: E402
-from iree_reduce_plugin.problem import Problem, parse_shape  # noqa: E402
+from iree_reduce_plugin.problem import Problem  # noqa: E402
+from iree_reduce_plugin.shape_text import parse_shape  # noqa: E402
 
 RIGHT, NOT_RIGHT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 PART = 3  # one cell in so many, unless all are asked for

@@ -20,7 +20,8 @@ from typing import Any
 
 from iree_reduce_plugin.compiler import emit
 from iree_reduce_plugin.plan import make_job
-from iree_reduce_plugin.problem import Problem, parse_shape
+from iree_reduce_plugin.problem import Problem
+from iree_reduce_plugin.shape_text import parse_shape
 from iree_reduce_plugin.targets import find_target
 
 ROOT = Path(__file__).resolve().parents[1] / "test_data"
