@@ -177,6 +177,7 @@ def _explained(found: Benchmark) -> list[str]:
         lines.append(f"memory, {bandwidth.bytes >> 20} MiB{of_cache}: read {_each(bandwidth.reading)}; copied {_each(bandwidth.copying)}")
         if cache is not None and bandwidth.bytes < (BEYOND - 1) * cache:
             lines.append("that array is too small for that cache: it says too much of memory")
+    lines.append("to NumPy: the shortest time as a part of NumPy's; below 1 is faster. subgroup: this package; default, iree: IREE's own")
     if any(case.readers for case in found.cases):
         lines.append("GB/s: the array's bytes by the shortest time; of reading: that by what N threads read of it (read xN), or of memory")
     else:

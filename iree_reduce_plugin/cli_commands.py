@@ -84,8 +84,9 @@ def verify_command(options: Options) -> int:
     shape, element = parse_shape(options.shape)
     problem = _problem(options, shape, element)
     job, source = make_job(problem, options.tuning, find_target(options.target), options.strategy)
-    held, near = problem.accumulator.name, "the reference's bits" if is_exact(problem, job.target) else "near the reference"
-    print(f"problem   {problem}; accumulated in {held}, result {problem.result.name}, {near}")
+    near = "the reference's bits" if is_exact(problem, job.target) else "near the reference"
+    held, results = (" and ".join(element.name for element in elements) for elements in (problem.accumulators, problem.results))
+    print(f"problem   {problem}; accumulated in {held}, result {results}, {near}")
     print(f"loops     {loop_names(problem)}")
     if job.tuning is None or job.layout is None:
         print(f"tuning    {source}")
@@ -165,7 +166,8 @@ def _plan(options: Options, job: Job, source: str) -> Plan:
 
 def _verdict(found: Comparison) -> str:
     within = "within" if found.difference <= found.tolerance else "ABOVE"
-    difference = f"largest difference from NumPy {found.difference:.3g} ({within} the {found.tolerance:.3g} that rounding allows), "
+    bound = f" ({within} the {found.tolerance:.3g} that rounding allows)" if np.isfinite(found.tolerance) else ""
+    difference = f"largest difference from NumPy {found.difference:.3g}{bound}, "
     if found.units is None:
         return f"{difference}no reference: IREE without a tuning sums in an order of its own"
     if not found.exact and found.units:
@@ -182,7 +184,9 @@ def _figures(layout: Layout, job: Job) -> str:
     parts = [f"{_count(layout.steps, 'step')} of {_count(tile.size, 'element')} of K ({factors}){unrolled}{tail}"]
     if layout.pieces > 1:
         length = layout.piece_steps * tile.size
-        parts.append(f"K in {layout.pieces} pieces of {length} elements, which a second kernel merges")
+        parts.append(
+            f"K in {layout.pieces} pieces of {_count(layout.piece_steps, 'step')}, {length} elements, whose results a second kernel merges"
+        )
     parts.append(_count(math.prod(layout.workgroups), "workgroup"))
     for name, kept in layout.kept.items():
         noun = "row" if name == ROWS else "inner element"
@@ -191,7 +195,8 @@ def _figures(layout: Layout, job: Job) -> str:
             f"{_count(kept.count, 'tile')} of {_count(kept.size, noun)} ({_count(kept.subgroups, 'subgroup')} x "
             f"{_count(kept.lanes, 'lane')} x {_count(kept.elements, noun)}){partial}"
         )
-    parts.append(f"{_count(layout.accumulators, f'{job.problem.accumulator.name} accumulator')} a lane")
+    held = " and ".join(element.name for element in job.problem.accumulators)
+    parts.append(f"{_count(layout.accumulators, 'accumulator')} a lane, of {held}")
     if job.target.is_gpu:
         parts.append(f"{layout.workgroup_size} threads in subgroups of {layout.subgroup_size}")
         parts.append(f"{layout.shared_memory_bytes} bytes of shared memory")

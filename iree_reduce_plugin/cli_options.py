@@ -179,7 +179,7 @@ def _problem(place: Any) -> None:
 
 
 def _op(place: Any) -> None:
-    place.add_argument("--op", default="sum", help=f"{', '.join(OPS)} (default: %(default)s)")
+    place.add_argument("--op", default="sum", help=f"{', '.join(OPS)}; several joined by commas (default: %(default)s)")
     place.add_argument("--axis", type=_axis, default=-1, metavar="N[,N...]", help="axes to reduce, or all (default: -1, the last)")
     place.add_argument("--dtype", metavar="TYPE", help="type to accumulate and to return, as NumPy's dtype= (default: as NumPy)")
 

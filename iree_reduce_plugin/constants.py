@@ -11,8 +11,12 @@ from .errors import InputError, check
 def check_constant(value: Any, element: ElementType) -> None:
     """InputError for a constant that is not a number, or not one that an integer type holds; floats round it, as NumPy's do."""
     kind = element.name
-    number = value.item() if hasattr(value, "item") else value
-    check(isinstance(number, (bool, int, float)), f"constant {value!r} is not a number: give one beside a value of {kind}", InputError)
+    number = value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
+    check(
+        isinstance(number, (bool, int, float)),
+        f"constant {str(value)[:40]!r} is not a number: give one beside a value of {kind}",
+        InputError,
+    )
     if element.is_float:
         if isinstance(number, int) and abs(number) >= 2**1023:
             raise InputError(f"constant of {number.bit_length()} bits is too large for {kind}: give a smaller one, or infinity")

@@ -139,7 +139,8 @@ class Value:
 
     def __bool__(self) -> bool:
         raise InputError(
-            "a value is not true or false while an expression is built: use where(condition, a, b), and & | ~ for and, or, not"
+            "a value is not true or false while an expression is built: use where(condition, a, b) of iree_reduce_plugin.expressions, "
+            "and & | ~ for and, or, not"
         )
 
     __hash__ = object.__hash__

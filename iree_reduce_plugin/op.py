@@ -86,6 +86,7 @@ class Op:
     takes_index: bool = False  # `prepare` gets the element's column, too
     takes_ddof: bool = False
     takes_where: bool = True
+    counts_beside_sum: bool = False  # its accumulators are the elements' sum and their number
     plain: str = ""  # of an op that counts what a mask leaves: the name of the one that need not
 
     def step(self, accumulators: Values, x: Value, column: Value | None = None) -> Values:
@@ -104,6 +105,11 @@ class Op:
     def asked(self) -> str:
         """The name by which it is asked for."""
         return self.plain or self.name
+
+    @property
+    def adds_elements(self) -> bool:
+        """Whether the first accumulator is the sum of the elements as they are."""
+        return (self.prepare is itself and self.adds) or self.counts_beside_sum
 
     @property
     def adds(self) -> bool:

@@ -54,7 +54,7 @@ _BY_NAME = {op.name: op for op in OPS_OF_SEVERAL}
 OPS_MASKED = {
     "mean": Op(
         "mean where", "numpy.mean", _add_both, _nothing, _counted, finish=_mean,
-        accumulators=_and_count, loop_type=as_float, takes_integers=False, takes_initial=False, plain="mean",
+        accumulators=_and_count, loop_type=as_float, takes_integers=False, takes_initial=False, counts_beside_sum=True, plain="mean",
     ),
     "var": dataclasses.replace(_BY_NAME["var"], name="var where", finish=_variance, plain="var"),
     "std": dataclasses.replace(_BY_NAME["std"], name="std where", finish=_deviation, plain="std"),

@@ -21,7 +21,7 @@ from .functions import Function, Given
 from .loops import NAMES as LOOP_NAMES
 from .loops import Dimension, K, extent_of, in_memory
 from .numpy_rules import Number, initial_of, kept_shape_of, loop_type_of, normalise_axes
-from .op import About, Op, itself
+from .op import About, Op
 from .ops import find_op
 
 
@@ -217,10 +217,11 @@ class Problem:
 
     def _joined(self, accumulators: Values, x: Value, column: Value | None) -> Values:
         """A product that the map ends in feeds a sum: both round once."""
-        if self.map is not None and self.op.adds and self.op.prepare is itself and self.map.gives == self.computed == self.accumulator:
+        if self.map is not None and self.op.adds_elements and self.map.gives == self.computed == self.accumulator:
             factors = self.map.factors(x.cast(self.map.takes))
             if factors is not None:
-                return (fma(*factors, accumulators[0]),)
+                _, *others = self.op.step(accumulators, self.element(x), column)
+                return fma(*factors, accumulators[0]), *others
         return self.op.step(accumulators, self.element(x), column)
 
     def finish(self, totals: Values) -> Values:

@@ -65,6 +65,11 @@ def verify_problem(tuning: Tuning, problem: Problem, target: Target, strategy: s
     if problem.columns == 1 or problem.is_empty:
         return full
     layout = Layout.of(problem, full)
+    check(
+        not target.is_gpu or tuning.lane_basis is not None or tuning.subgroup_size is not None,
+        f"lane_basis is left out, and so is subgroup_size, which makes one lane of a subgroup: give it, as in "
+        f"{default_tuning(problem, target).to_json()}",
+    )
     if target.is_gpu:
         _check_gpu(full, layout, problem, target)
     else:

@@ -96,6 +96,36 @@ def test_a_function_is_data():
     assert Function.of("map", "square", ElementType("i32")).gives == ElementType("i32")
 
 
+PRODUCTS = {"square": "square", "a multiple": lambda x: x * 3.1, "a negative one": lambda x: -(x * x)}
+FED = ("mean", "l1", "l2", "var", "ptp", "logsumexp", ("sum", "max"), ("sum", "mean"), ("l1", "sum"))
+
+
+@pytest.mark.parametrize("op", FED, ids=str)
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
+def test_products_are_fused_alike(op, name, masked):
+    """Left alone, one device would round the product and the sum together, and another each."""
+    if masked and ("max" in op or op == "ptp"):
+        pytest.skip("it takes no mask")
+    x = np.random.default_rng(0).standard_normal((5, 300)).astype("f4")
+    mask = np.random.default_rng(1).random(x.shape) < 0.6 if masked else None
+    plan = compile(x, op=op, map=PRODUCTS[name], masked=masked, target="cpu")
+    found, expected = plan(x, mask), reference(x, plan.tuning, op=op, map=PRODUCTS[name], where=mask)
+    pairs = zip(found, expected, strict=True) if isinstance(op, tuple) else [(found, expected)]
+    assert all(units_apart(*map(np.asarray, pair)) <= allowed_units(plan._job) for pair in pairs)
+
+
+@emulated
+@pytest.mark.parametrize("op", [one for one in FED if one not in ("l2", "logsumexp")], ids=str)
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
+def test_products_are_fused_alike_on_emulated_gfx942(op, masked):
+    if masked and ("max" in op or op == "ptp"):
+        pytest.skip("it takes no mask")
+    problem = Problem.of((5, 301), "f32", op, map="square", masked=masked)
+    mask = np.random.default_rng(1).random(problem.shape) < 0.6 if masked else None
+    assert emulate(emulated_job(problem, None, "gfx942"), random_data(problem), mask).right
+
+
 TRUTHS = np.array([[True, True], [True, False]])
 
 

@@ -51,8 +51,8 @@ RESULTS = """\
 The result's type is NumPy's where `dtype=` is not given. Elements are computed in f32 where their type is a shorter float, in 32 bits
 where it is a shorter integer; the result is rounded once.
 
-| op | as NumPy's | result of integers and bools | `initial` joins | an empty reduction |
-|---|---|---|---|---|
+| op | as NumPy's | result of integers and bools | `initial` joins | `where=` | an empty reduction |
+|---|---|---|---|---|---|
 """
 
 
@@ -100,12 +100,13 @@ def _row(op: Op) -> str:
     kept = op.result(op.loop_type(ElementType("ui8"))).name
     kind = result.name if kept == result.name else "the array's" if kept == "ui8" else f"{result.name}, {kept} of unsigned ones"
     empty = "an error" if op.empty == "error" else "NaN" if op.name == "mean" else "-inf" if op.name == "log_sum" else _of_nothing(op)
-    return f"| {op.name} | {op.numpy} | {kind} | {joins} | {empty} |\n"
+    masks = ("with `initial`" if op.empty == "error" else "yes") if op.takes_where else "-"
+    return f"| {op.name} | {op.numpy} | {kind} | {joins} | {masks} | {empty} |\n"
 
 
 def _of_nothing(op: Op) -> str:
     problem = Problem.of((1, 0), ElementType("i32"), op.name)
-    return str(tree(np.zeros((1, 0), problem.input.numpy), problem, None)[0])
+    return str(tree(np.zeros((1, 0), problem.input.numpy), problem, None)[0]).replace("nan", "NaN")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
