@@ -35,6 +35,7 @@ def reduce(
     map: Given | None = None,
     finalize: Given | None = None,
     where: Any = None,
+    out: Any = None,
     device: str | None = None,
 ) -> Any:
     """Reduces the last axis (NumPy's default is all of them: `axis=None`), and returns a NumPy array.
@@ -49,7 +50,7 @@ def reduce(
     `initial` joins of an l2 is the sum of squares, of a log_sum the sum.
     map, finalize: functions of each element before the reduction and of each result after it, in the same kernel: the name of a NumPy
     function (`"square"`), or Python over `iree_reduce_plugin.expressions`, e.g. `lambda x: where(x > 0, x, 0)`.
-    where: NumPy's, a mask of bools that is broadcast to x: the elements that count.
+    where: NumPy's, a mask of bools that is broadcast to x: the elements that count. out: NumPy's, an array that takes the result.
     device: `hip`, `cuda`, `vulkan`, `cpu`, `local-task` or `local-sync`; None: `$IREE_REDUCE_DEVICE`, else a usable GPU, else `cpu`.
 
     The result has NumPy's shape and type; shorter floats are accumulated in f32 and rounded once. The first call for a shape
@@ -93,7 +94,7 @@ def reduce(
     if plan is None:
         plan = _make(array, tuning, op, axis, keepdims, dtype, initial, ddof, map, finalize, mask is not None, found)
         _keep(key, plan)
-    return plan(array, mask)
+    return plan(array, mask, out)
 
 
 def _make(

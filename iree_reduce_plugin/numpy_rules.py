@@ -100,6 +100,33 @@ def mask_of(where: Any, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.b
         raise InputError(f"where: a mask of shape {mask.shape} can't be broadcast to the array's {shape}") from None
 
 
+def put(results: list[Any], out: Any) -> Any:
+    """Copies the results into NumPy's `out=`: an array, or a tuple of as many as there are results; gives it back.
+
+    TypeError and ValueError as NumPy's.
+
+    >>> put([np.float32([1, 2])], np.zeros(2)).tolist()
+    [1.0, 2.0]
+    """
+    single = not isinstance(out, tuple)
+    targets = (out,) if single else out
+    check(len(targets) == len(results), f"out: {len(targets)} arrays for {len(results)} results; give a tuple of as many", InputError)
+    for target, result in zip(targets, results, strict=True):
+        if not isinstance(target, np.ndarray):
+            raise TypeError(f"out: a {type(target).__name__} is not an array: give a NumPy array")
+        check(
+            target.shape == result.shape,
+            f"out: an array of shape {target.shape} for a result of {result.shape}",
+            InputError,
+        )
+        casts = np.can_cast(result.dtype, target.dtype, "same_kind")
+        check(casts, f"out: a result of {result.dtype} is not cast to {target.dtype}; give an array of that type", InputTypeError)
+        check(target.flags.writeable, "out: the array is read-only; give one that can be written", InputError)
+    for target, result in zip(targets, results, strict=True):
+        np.copyto(target, result, casting="same_kind")
+    return targets[0] if single else out
+
+
 def initial_of(initial: Number, loop_type: ElementType) -> Number:
     """`initial` as a Python number of the loop's type, so that equal problems have equal keys."""
     try:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import operator
 from typing import TYPE_CHECKING, Any
 
+import iree.runtime as rt
 import numpy as np
 
 from .compiler import DEFAULT_TIMEOUT, Artifact, load_or_compile
 from .defaults import default_tuning
 from .devices import Device, find_device
-from .element_types import ElementType
 from .errors import DeviceError, InputError, check
 from .functions import Given
 from .job import Job
 from .layout import Layout
-from .numpy_rules import Number, mask_of
+from .numpy_rules import Number, mask_of, put
 from .problem import Problem
 from .run import STOCK_ALIGNMENT, Executable
-from .shape_text import parse_shape
+from .shape_text import shape_and_type
 from .targets import Target, find_target
 from .tuning import Tuning
 from .verify import check_supported, verify_problem
@@ -57,23 +56,28 @@ class Plan:
         self._memory, self._masked = job.problem.memory_shape, job.problem.masked
         self._executable: Executable | None = None
 
-    def __call__(self, x: Any, where: Any = None) -> Any:
+    def __call__(self, x: Any, where: Any = None, out: Any = None) -> Any:
         """The result for `x`, an array of its own with the shape and type that NumPy's reduction has; of several ops a tuple of them.
 
-        x: an array of the plan's shape and type; strided, read-only and big-endian ones are copied first.
+        x: an array of the plan's shape and type; strided, read-only and big-endian ones are copied first. Or one on the plan's device
+        (`to_device`), for which the result stays there, too.
         where: the mask, bools of that shape or broadcast to it, of a plan that was compiled for one.
+        out: an array that takes the result, as NumPy's; of several ops a tuple of them.
         Raises InputError for another shape or type, DeviceError where the target's device is absent or fails.
         """
+        if type(x) is not np.ndarray and isinstance(x, rt.DeviceArray):
+            check(out is None, "out: the result of an array on the device stays there, as an array of its own; leave it out", InputError)
+            return self._on_device(x, where)
         array = x if type(x) is np.ndarray else as_array(x)
         if array.shape != self._shape or array.dtype != self._dtype:
             array = self._converted(array)
         arrays = (array,) if where is None and not self._masked else (array, self._mask(where))
         if self._artifact is None:
-            return self._empty_result(array)
+            return self._given(self._empty_results(), out)
         # Two threads that come here at once load the module twice, and one of the two is used from then on.
         executable = self._executable or self._load(self._artifact)
         results = executable(*(one if one.shape == self._memory else one.reshape(self._memory) for one in arrays))
-        return results[0] if len(results) == 1 else tuple(results)
+        return self._given(results, out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the compiled module (.vmfb): its function `reduce` takes the array with neighbouring axes of one kind, kept or reduced, as
@@ -123,6 +127,34 @@ class Plan:
         remedy = f'cast it, e.g. x.astype("{self._dtype.name}")' if array.shape == self._shape else "compile a plan for that shape"
         raise InputError(f"array {given}: the plan is for {wanted}; {remedy}")
 
+    def to_device(self, x: Any) -> Any:
+        """A copy of an array on the device that the plan runs on, an `iree.runtime.DeviceArray`: calls with it send nothing.
+
+        >>> import numpy as np
+        >>> plan = compile("4x4096xf32", target="cpu")
+        >>> plan.to_host(plan(plan.to_device(np.ones((4, 4096), "f4")))).tolist()
+        [4096.0, 4096.0, 4096.0, 4096.0]
+        """
+        from .device_arrays import to_device  # only here: a call with NumPy's arrays doesn't need it
+
+        return to_device(as_array(x), self._loaded())
+
+    def to_host(self, array: Any) -> Array:
+        """A copy of a device array of the plan's device, as a NumPy array."""
+        from .device_arrays import to_host
+
+        return to_host(array, self._loaded())
+
+    def _on_device(self, x: Any, where: Any) -> Any:
+        from .device_arrays import call_on_device
+
+        check(where is None or self._masked, "where: the plan was compiled without a mask; compile it with masked=True", InputError)
+        return call_on_device((x, where) if self._masked else (x,), self.problem, self._loaded())
+
+    def _loaded(self) -> Executable:
+        check(self._artifact is not None, f"{self.problem}: {_EMPTY}, so that nothing runs on a device", InputError)
+        return self._executable or self._load(self._artifact)  # type: ignore[arg-type]
+
     def _mask(self, where: Any) -> Array:
         given = True if where is None else where
         if self._masked:
@@ -130,12 +162,16 @@ class Plan:
             return np.ones(self._shape, bool) if mask is None else mask
         raise InputError("where: the plan was compiled without a mask; compile it with masked=True")
 
-    def _empty_result(self, array: Array) -> Any:
+    def _given(self, results: list[Array], out: Any) -> Any:
+        if out is not None:
+            return put(results, out)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _empty_results(self) -> list[Array]:
         from .reference import trees  # only here: an exception
 
         inputs = [np.zeros((self.problem.rows, self.problem.columns), element.numpy) for element in self.problem.inputs]
-        results = [result.reshape(self._result_shape) for result in trees(inputs, self.problem, None)]
-        return results[0] if len(results) == 1 else tuple(results)
+        return [result.reshape(self._result_shape) for result in trees(inputs, self.problem, None)]
 
     def _load(self, artifact: Artifact) -> Executable:
         problem = self.problem
@@ -186,7 +222,7 @@ def compile(
     >>> plan.problem.result.name, plan.report["dispatches"][0]["subgroup_size"]
     ('f16', 64)
     """
-    extents, element = _shape_and_type(shape, dtype)
+    extents, element = shape_and_type(shape, dtype)
     problem = Problem.of(extents, element, op, axis, keepdims, out_dtype, initial, ddof, map, finalize, masked)
     job, source = make_job(problem, tuning, find_target(find_device().target if target is None else target), strategy)
     return build_plan(job, source, timeout=timeout)
@@ -236,28 +272,6 @@ def as_array(x: Any) -> Array:
     )
     check(not isinstance(x, np.matrix), "matrices are not supported: NumPy keeps them 2-d; use numpy.asarray(x)", InputError)
     return np.asarray(x)
-
-
-def _shape_and_type(shape: Any, dtype: object) -> tuple[tuple[int, ...], ElementType]:
-    name: object
-    if isinstance(shape, str):
-        extents, name = parse_shape(shape)
-    elif hasattr(shape, "shape") and hasattr(shape, "dtype"):
-        extents, name = tuple(shape.shape), shape.dtype
-    else:
-        try:
-            if isinstance(shape, (bytes, bytearray, set, frozenset, dict)) or any(isinstance(n, (bool, np.bool_)) for n in shape):
-                raise TypeError
-            extents, name = tuple(operator.index(n) for n in shape), "f32" if dtype is None else dtype
-        except TypeError:
-            raise InputError(f"shape {shape!r}: give a tuple of integers, text such as 4x4096xf32, or an array") from None
-    element = ElementType.of(name)
-    check(
-        dtype is None or ElementType.of(dtype) == element,
-        f"dtype {dtype!r} contradicts the {element.name} of the shape or array: leave it out, or use out_dtype for the result's type",
-        InputError,
-    )
-    return extents, element
 
 
 def _device_of(target: Target) -> Device:

@@ -10,7 +10,7 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import iree.runtime as rt
@@ -37,6 +37,11 @@ _ELEMENTS = {
     **dict.fromkeys(("bool", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2"), rt.HalElementType.INT_8),
     **{f"{sign}{bits}": getattr(rt.HalElementType, f"INT_{bits}") for sign in ("i", "ui") for bits in (8, 16, 32, 64)},
 }
+
+
+def element_code(element: ElementType) -> int:
+    """IREE's code of the element's storage."""
+    return int(_ELEMENTS[element.name])
 
 
 _IN_BUFFERS = {f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64)}
@@ -80,18 +85,51 @@ class Executable:
         for x, element in zip(arrays, self._inputs, strict=True):
             if x.shape != self._shape or x.dtype != element.numpy:
                 raise InputError(f"array {x.shape} {x.dtype}: the kernel takes {self._shape} {element.numpy}")
-        driver = self.device.driver_for(self._nbytes)
         with self._lock:
-            if driver != self._driver:  # in a forked child
-                self._load(driver)
+            self._reload()
             try:
-                results = self._invoke(arrays)
+                return self._invoke(arrays)
             except (RuntimeError, ValueError) as e:
                 raise DeviceError(f"device {self.device.name} failed: {e}") from e
-        return results
+
+    def on_device(self, views: Sequence[Any]) -> list[Any]:
+        """As a call, with buffer views on the device: of the kernel's inputs, and of its results."""
+        with self._lock:
+            self._reload()
+            inputs, outputs = rt.VmVariantList(len(views)), rt.VmVariantList(1)
+            for view in views:
+                inputs.push_ref(view)
+            try:
+                self._context.invoke(self._function, inputs, outputs)
+            except (RuntimeError, ValueError) as e:
+                raise DeviceError(f"device {self.device.name} failed: {e}") from e
+            return [outputs.get_as_object(i, rt.HalBufferView) for i in range(len(self._results))]
+
+    def send(self, x: Array) -> Any:
+        """A copy of the array on the device, as a buffer view."""
+        memory = _HOST if self.device.is_local else _LOCAL
+        with self._lock:
+            self._reload()
+            return self._opened.allocator.allocate_buffer_copy(
+                memory, _USAGE, self._opened.device, x, element_code(ElementType.of(x.dtype))
+            )
+
+    def fetch(self, view: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A copy of what the buffer view holds."""
+        return _Mapped(shape, dtype, dtype)(view) if self.device.is_local else _Staged(self._opened, shape, dtype, dtype)(view)
+
+    @property
+    def hal_device(self) -> Any:
+        """IREE's device in use."""
+        return self._opened.device
+
+    def _reload(self) -> None:
+        driver = self.device.driver_for(self._nbytes)
+        if driver != self._driver:  # in a forked child
+            self._load(driver)
 
     def _load(self, driver: str) -> None:
-        opened = open_driver(driver, self.device.device_id)
+        opened = self._opened = open_driver(driver, self.device.device_id)
         try:
             module = rt.VmModule.copy_buffer(instance(), self._vmfb)
             self._context = rt.VmContext(instance(), modules=[opened.hal_module, module])
