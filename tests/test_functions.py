@@ -116,7 +116,7 @@ def test_products_are_fused_alike(op, name, masked):
 
 
 @emulated
-@pytest.mark.parametrize("op", [one for one in FED], ids=str)
+@pytest.mark.parametrize("op", FED, ids=str)
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
 def test_products_are_fused_alike_on_emulated_gfx942(op, masked):
     if masked and ("max" in op or op == "ptp"):
