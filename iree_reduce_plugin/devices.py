@@ -22,7 +22,7 @@ from .errors import DeviceError, InputError
 from .targets import TARGETS
 
 # Inputs of fewer bytes run in the caller's thread: waking the workers takes longer than they save.
-SMALL_BYTES = 256 * 1024
+SMALL_BYTES = 2 << 20
 
 ENVIRONMENT = "IREE_REDUCE_DEVICE"
 

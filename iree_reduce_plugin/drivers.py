@@ -87,14 +87,17 @@ def _pin_threads() -> None:
 
 
 def _after_fork() -> None:
-    """In the child: the threads of `local-task` stayed in the parent, and destroying its objects would wait for them for ever."""
+    """In the child: the threads of the local drivers stayed in the parent, and destroying their objects would wait for them for ever.
+
+    `local-sync` has one of its own, too, which its calls can do without; those of `local-task` can't.
+    """
     global _forked, lock
     lock = threading.RLock()
     _left_behind.update(name for name in _opened if not name.startswith("local"))
-    if "local-task" in _opened and not _forked:
-        _forked = True
+    _forked = _forked or "local-task" in _opened
+    for name in [name for name in _opened if name.startswith("local")]:
         rt._binding.disable_leak_checker()
-        for kept in (_opened["local-task"].device, rt.get_driver("local-task")):
+        for kept in (_opened[name].device, rt.get_driver(name)):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
 

@@ -71,13 +71,15 @@ class Plan:
         array = x if type(x) is np.ndarray else as_array(x)
         if array.shape != self._shape or array.dtype != self._dtype:
             array = self._converted(array)
-        arrays = (array,) if where is None and not self._masked else (array, self._mask(where))
+        mask = None if where is None and not self._masked else self._mask(where).reshape(self._memory)
         if self._artifact is None:
             return self._given(self._empty_results(), out)
         # Two threads that come here at once load the module twice, and one of the two is used from then on.
         executable = self._executable or self._load(self._artifact)
-        results = executable(*(one if one.shape == self._memory else one.reshape(self._memory) for one in arrays))
-        return self._given(results, out)
+        if array.shape != self._memory:
+            array = array.reshape(self._memory)
+        results = executable(array) if mask is None else executable(array, mask)
+        return results[0] if out is None and len(results) == 1 else self._given(results, out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the compiled module (.vmfb): its function `reduce` takes the array with neighbouring axes of one kind, kept or reduced, as

@@ -23,6 +23,7 @@ from .errors import DeviceError, InputError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_LIST, _VIEW = rt.VmVariantList, rt.HalBufferView
 STOCK_ALIGNMENT = 64  # bytes; what IREE's own CPU code assumes of its buffers
 
 _HOST = int(rt.MemoryType.HOST_LOCAL) | int(rt.MemoryType.DEVICE_VISIBLE)
@@ -67,7 +68,9 @@ class Executable:
     ):
         self.device = device
         self._shape, self._inputs = shape, inputs
-        self._raw_inputs = [_raw(element) for element in inputs]
+        self._dtypes = [element.numpy for element in inputs]
+        # Looked up here, not by each call: what the array is taken for, where it is not that already.
+        self._views = [None if _raw(element) == element.numpy else _raw(element) for element in inputs]
         self._vmfb = vmfb
         self._nbytes = sum(element.bytes for element in inputs) * math.prod(shape)
         self._result_shape, self._results = result_shape, tuple((one.numpy, _raw(one)) for one in results)
@@ -82,9 +85,9 @@ class Executable:
 
         Raises InputError for another shape or type, DeviceError where the device fails.
         """
-        for x, element in zip(arrays, self._inputs, strict=True):
-            if x.shape != self._shape or x.dtype != element.numpy:
-                raise InputError(f"array {x.shape} {x.dtype}: the kernel takes {self._shape} {element.numpy}")
+        for i, x in enumerate(arrays):
+            if x.shape != self._shape or x.dtype != self._dtypes[i]:
+                raise InputError(f"array {x.shape} {x.dtype}: the kernel takes {self._shape} {self._dtypes[i]}")
         with self._lock:
             self._reload()
             try:
@@ -145,14 +148,14 @@ class Executable:
 
     def _invoke(self, arrays: tuple[Array, ...]) -> list[Array]:
         # A buffer view that outlives its device crashes the process at its end: none is left behind in a name.
-        inputs, outputs, sent = rt.VmVariantList(len(arrays)), rt.VmVariantList(1), []
-        for x, send, raw in zip(arrays, self._send, self._raw_inputs, strict=True):
-            if not x.flags.c_contiguous:
-                x = np.ascontiguousarray(x)
-            sent.append(x)  # stays alive in this frame while the kernel reads it
-            inputs.push_ref(send(x if x.dtype == raw else x.view(raw)))
+        inputs, outputs = _LIST(1), _LIST(1)
+        # Copies stay alive in this frame while the kernel reads them.
+        sent = [x if x.flags.c_contiguous else np.ascontiguousarray(x) for x in arrays]
+        for i, x in enumerate(sent):
+            raw = self._views[i]
+            inputs.push_ref(self._send[i](x if raw is None else x.view(raw)))
         self._context.invoke(self._function, inputs, outputs)
-        return [fetch(outputs.get_as_object(i, rt.HalBufferView)) for i, fetch in enumerate(self._fetch)]
+        return [fetch(outputs.get_as_object(i, _VIEW)) for i, fetch in enumerate(self._fetch)]
 
     def _sender(self, opened: OpenDevice, input_type: ElementType) -> Callable[[Array], Any]:
         """What brings a contiguous array of that type to the device, as a buffer view."""

@@ -86,7 +86,7 @@ def test_small_inputs_run_in_the_callers_thread():
 
 
 def test_threads_share_an_executable():
-    run, x = executable((512, 512)), ramp((512, 512))
+    run, x = executable((2048, 512)), ramp((2048, 512))
     right: list[bool] = []
     threads = [threading.Thread(target=lambda i=i: right.extend((run(x + i) == (x + i).sum(1)).all() for _ in range(20))) for i in range(4)]
     for thread in threads:
@@ -97,13 +97,14 @@ def test_threads_share_an_executable():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_computes_without_the_parents_threads_and_ends():
+@pytest.mark.parametrize("rows", [8, 4096])  # of either driver
+def test_a_forked_child_computes_without_the_parents_threads_and_ends(rows):
     """In a process of its own, since the child ends as Python does, with everything destroyed, and quietly."""
     code = f"""
 import os, sys, signal
 sys.path[:] = {[ROOT, *sys.path]!r}
 from tests.test_run import executable, ramp
-run, x = executable((512, 512)), ramp((512, 512))
+run, x = executable(({rows}, 512)), ramp(({rows}, 512))
 want = run(x)
 child = os.fork()
 if child == 0:
