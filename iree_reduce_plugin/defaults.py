@@ -14,7 +14,8 @@ from .tuning import Tuning
 MANY_ROWS = 304
 CPU_LANES, CPU_ELEMENTS = 16, 4
 LONG_ROW = 1 << 16  # columns to a piece of a CPU's row, which gets 256 accumulators then, so that each of them adds few values
-CPU_PIECE = 1 << 16  # elements to a piece of K of results that lie side by side, which are too few for all cores
+CPU_PIECE = 1 << 16  # elements to a piece of K of results that lie side by side, which are too few for all cores, and
+CPU_PIECE_COLUMNS = 256  # columns at least: each piece writes its results, and they are read again
 CPU_WORKGROUP = 1 << 14  # elements of one CPU workgroup at most: less, and starting it shows
 CPU_INNER_TILE, CPU_INNER_LEAST = 4096, 64  # results side by side in memory of one CPU workgroup: at most, and for several workgroups
 LOAD_BYTES = 16
@@ -73,7 +74,8 @@ def _cpu_inner(problem: Problem) -> Tuning:
         tile = min(tile, max(CPU_INNER_LEAST, -(-inner // 4)))
     each = max(1, min(CPU_WORKGROUP // (problem.columns * tile), rows // 4))
     elements = _power_below(max(1, min(16, CPU_INNER_LEAST // inner, problem.columns)))
-    piece = CPU_PIECE // tile // elements * elements if rows // each * -(-inner // tile) < 4 else 0
+    columns = max(CPU_PIECE // tile, CPU_PIECE_COLUMNS) // elements * elements
+    piece = columns if rows // each * -(-inner // tile) < 4 else 0
     return _tuning(problem, {ROWS: (1, 1, each), INNER: (1, 1, tile), K: (1, 1, elements)}, piece)
 
 
