@@ -26,6 +26,7 @@ from .resolve import loop_names
 from .shape_text import parse_shape
 from .targets import find_target
 from .tuning import product
+from .words import counted
 
 Options = argparse.Namespace
 
@@ -180,31 +181,27 @@ def _figures(layout: Layout, job: Job) -> str:
     tile = layout.columns
     tail = f", the last one partial ({tile.remainder} elements)" if layout.column_tail else ""
     unrolled = f", {layout.unroll} at a time" if layout.unroll > 1 else ""
-    factors = f"{_count(tile.subgroups, 'subgroup')} x {_count(tile.lanes, 'lane')} x {_count(tile.elements, 'element')}"
-    parts = [f"{_count(layout.steps, 'step')} of {_count(tile.size, 'element')} of K ({factors}){unrolled}{tail}"]
+    factors = f"{counted(tile.subgroups, 'subgroup')} x {counted(tile.lanes, 'lane')} x {counted(tile.elements, 'element')}"
+    parts = [f"{counted(layout.steps, 'step')} of {counted(tile.size, 'element')} of K ({factors}){unrolled}{tail}"]
     if layout.pieces > 1:
         length = layout.piece_steps * tile.size
         parts.append(
-            f"K in {layout.pieces} pieces of {_count(layout.piece_steps, 'step')}, {length} elements, whose results a second kernel merges"
+            f"K in {layout.pieces} pieces of {counted(layout.piece_steps, 'step')}, {length} elements, whose results a second kernel merges"
         )
-    parts.append(_count(math.prod(layout.workgroups), "workgroup"))
+    parts.append(counted(math.prod(layout.workgroups), "workgroup"))
     for name, kept in layout.kept.items():
         noun = "row" if name == ROWS else "inner element"
         partial = ", the last one overlapping" if kept.remainder else ""
         parts.append(
-            f"{_count(kept.count, 'tile')} of {_count(kept.size, noun)} ({_count(kept.subgroups, 'subgroup')} x "
-            f"{_count(kept.lanes, 'lane')} x {_count(kept.elements, noun)}){partial}"
+            f"{counted(kept.count, 'tile')} of {counted(kept.size, noun)} ({counted(kept.subgroups, 'subgroup')} x "
+            f"{counted(kept.lanes, 'lane')} x {counted(kept.elements, noun)}){partial}"
         )
     held = " and ".join(element.name for element in job.problem.accumulators)
-    parts.append(f"{_count(layout.accumulators, 'accumulator')} a lane, of {held}")
+    parts.append(f"{counted(layout.accumulators, 'accumulator')} a lane, of {held}")
     if job.target.is_gpu:
         parts.append(f"{layout.workgroup_size} threads in subgroups of {layout.subgroup_size}")
         parts.append(f"{layout.shared_memory_bytes} bytes of shared memory")
     return "; ".join(parts)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)
 
 
 def _summary(plan: Plan) -> str:

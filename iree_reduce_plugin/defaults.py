@@ -126,8 +126,7 @@ def _gpu_inner(problem: Problem, target: Target) -> Tuning:
     subgroups = min(most, _power_below(max(1, problem.columns // columns)), _that_fit(problem, target, slots))
     tiles = {ROWS: (row_subgroups, 1, each), INNER: (inner_subgroups, lanes, elements), K: (subgroups, columns, 1)}
     narrow = {**tiles, K: (min(subgroups, MAX_SUBGROUPS_OF_MANY_ROWS), columns, 1)}
-    beside = row_subgroups * each * inner_subgroups * lanes * elements
-    piece = _piece(problem, narrow[K], -(-problem.rows // beside), min(beside, problem.rows), target)
+    piece = _piece(problem, narrow[K], -(-problem.rows // slots), min(slots, problem.rows), target)
     return _tuning(problem, narrow, piece, STEPS_IN_FLIGHT) if piece else _tuning(problem, tiles)
 
 

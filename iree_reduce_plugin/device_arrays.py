@@ -11,6 +11,7 @@ import numpy as np
 from .element_types import ElementType
 from .errors import InputError, check
 from .run import Executable, element_code
+from .words import array_name
 
 if TYPE_CHECKING:
     from .plan import Array
@@ -55,10 +56,10 @@ def _view(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], memory: tupl
         f"where: a {type(array).__name__} beside an array on the device: send it there, too, by plan.to_device(mask)",
         InputError,
     )
-    given = f"device array {_name(tuple(array.shape), array.dtype)}"
+    given = f"device array {array_name(tuple(array.shape), array.dtype)}"
     check(
         tuple(array.shape) == shape and array.dtype == dtype,
-        f"{given}: the plan is for {_name(shape, dtype)}; make one of that by plan.to_device(x)",
+        f"{given}: the plan is for {array_name(shape, dtype)}; make one of that by plan.to_device(x)",
         InputError,
     )
     view = array._buffer_view
@@ -73,7 +74,3 @@ def _view(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], memory: tupl
 def _wrapped(executable: Executable, view: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     whole = rt.HalBufferView(view.get_buffer(), shape, element_code(ElementType.of(dtype)))
     return rt.DeviceArray(executable.hal_device, whole, implicit_host_transfer=True, override_dtype=dtype)
-
-
-def _name(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
-    return f"{'x'.join(map(str, shape)) or '0-d'} {dtype.name}"

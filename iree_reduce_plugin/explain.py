@@ -14,6 +14,7 @@ from .job import Job
 from .layout import Layout
 from .loops import INNER
 from .targets import Target
+from .words import counted
 
 WAVES_OF_UNIT = 32  # on one compute unit: 8 on each of 4 SIMDs
 WIDE_LOADS = 16  # of 16 bytes by 64 lanes: what a compute unit of gfx942 has to have in flight
@@ -35,7 +36,7 @@ def explain(job: Job, dispatches: list[dict[str, Any]]) -> str:
 def _lines(job: Job, dispatches: list[dict[str, Any]]) -> Iterator[str]:
     problem, layout = job.problem, job.layout
     read = math.prod(problem.shape) * sum(element.bytes for element in problem.inputs)
-    yield f"{problem}: {_count(problem.rows, 'result')} of {_count(problem.columns, 'element')}, {_size(read)} to read."
+    yield f"{problem}: {counted(problem.rows, 'result')} of {counted(problem.columns, 'element')}, {_size(read)} to read."
     if layout is None:
         yield "There is no tuning: " + ("the array is empty." if problem.is_empty else "nothing is left to reduce, or IREE decides.")
         return
@@ -44,7 +45,7 @@ def _lines(job: Job, dispatches: list[dict[str, Any]]) -> Iterator[str]:
         length = layout.piece_steps * layout.columns.size
         alone = math.prod(tile.count for tile in layout.kept.values())
         yield (
-            f"K is split: {_count(alone, 'workgroup')} alone would leave most of the device idle, so {layout.pieces} share each result, "
+            f"K is split: {counted(alone, 'workgroup')} alone would leave most of the device idle, so {layout.pieces} share each result, "
             f"{length} elements to each, and a second kernel merges their results."
         )
     yield from _device_lines(job, layout, dispatches)
@@ -56,14 +57,14 @@ def _gpu_lines(job: Job, layout: Layout) -> Iterator[str]:
     nearest = layout.inner if across == INNER else tile
     joined = nearest.lanes * nearest.elements * problem.input.bytes
     yield (
-        f"{_count(nearest.lanes, 'lane')} of {layout.subgroup_size} lie along {across}, which is contiguous in memory, with "
-        f"{_count(nearest.elements, 'element')} each: a subgroup reads {_size(joined)} side by side."
+        f"{counted(nearest.lanes, 'lane')} of {layout.subgroup_size} lie along {across}, which is contiguous in memory, with "
+        f"{counted(nearest.elements, 'element')} each: a subgroup reads {_size(joined)} side by side."
     )
     if across == INNER and tile.lanes > 1:
         yield f"The other lanes lie along K, {tile.lanes} of them, as the inner loop has no elements for all."
     if tile.subgroups > 1:
         yield f"{tile.subgroups} subgroups along K: more loads in flight for one result; their partials meet in shared memory, once."
-    yield f"{_count(layout.rows.size * layout.inner.size, 'result')} to a workgroup of {layout.workgroup_size} threads."
+    yield f"{counted(layout.rows.size * layout.inner.size, 'result')} to a workgroup of {layout.workgroup_size} threads."
     if layout.unroll > 1:
         yield f"{layout.unroll} steps are read before the first of them is added."
 
@@ -71,15 +72,15 @@ def _gpu_lines(job: Job, layout: Layout) -> Iterator[str]:
 def _cpu_lines(job: Job, layout: Layout) -> Iterator[str]:
     tile = layout.columns
     if INNER in layout.kept:
-        yield f"Vectors lie along the inner loop, {layout.inner.size} of it to a workgroup, {_count(tile.size, 'accumulator')} a result."
+        yield f"Vectors lie along the inner loop, {layout.inner.size} of it to a workgroup, {counted(tile.size, 'accumulator')} a result."
     else:
         yield (
-            f"Of each result {_count(tile.size, 'element')} are read at a time, into as many accumulators: one chain of additions would "
+            f"Of each result {counted(tile.size, 'element')} are read at a time, into as many accumulators: one chain of additions would "
             "wait for each of them."
         )
     results = layout.rows.size * (1 if INNER in layout.kept else layout.inner.size)
     count = math.prod(layout.workgroups)
-    yield f"{_count(results, 'result')} to a workgroup: {_count(count, 'workgroup')} for the cores to share."
+    yield f"{counted(results, 'result')} to a workgroup: {counted(count, 'workgroup')} for the cores to share."
 
 
 def _device_lines(job: Job, layout: Layout, dispatches: list[dict[str, Any]]) -> Iterator[str]:
@@ -91,7 +92,7 @@ def _device_lines(job: Job, layout: Layout, dispatches: list[dict[str, Any]]) ->
     waves = layout.workgroup_size // layout.subgroup_size
     resident = min(-(-count // units), _fitting(job.target, first, waves)) * waves
     yield (
-        f"{_count(count, 'workgroup')} on {units} compute units: {min(100, 100 * count // units)} % of them work, with {resident} waves "
+        f"{counted(count, 'workgroup')} on {units} compute units: {min(100, 100 * count // units)} % of them work, with {resident} waves "
         f"each at once ({first['vgprs']} vector registers, {first['shared_memory_bytes']} bytes of shared memory)."
     )
     wide = max((kind for kind, n in first["wide_loads"].items() if n), key=lambda kind: int(kind[1:]), default="b0")
@@ -100,7 +101,7 @@ def _device_lines(job: Job, layout: Layout, dispatches: list[dict[str, Any]]) ->
     enough = resident * first["loads_in_flight"] * int(wide[1:]) // 128
     verdict = "enough" if enough >= WIDE_LOADS else "fewer than memory could bring"
     yield (
-        f"{_count(first['loads_in_flight'], 'load')} of {wide[1:]} bits in flight a lane, {_size(total)} on a compute unit: as much as "
+        f"{counted(first['loads_in_flight'], 'load')} of {wide[1:]} bits in flight a lane, {_size(total)} on a compute unit: as much as "
         f"{enough} wide loads, where {WIDE_LOADS} hide the latency of an MI300X's memory: {verdict}."
     )
 
@@ -119,7 +120,3 @@ def _size(count: int) -> str:
             return f"{count:.4g} {unit}"
         count /= 1024  # type: ignore[assignment]
     return ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)

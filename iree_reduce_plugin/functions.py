@@ -88,11 +88,22 @@ class Function:
         return -first if product[0] else first, second
 
 
-def _is_constant(node: Node) -> bool:
+def _is_constant(root: Node) -> bool:
     """Whether the node doesn't depend on the argument, so that IREE would fold it away, and what is computed from it."""
+    known: dict[int, bool] = {}  # a node may be an operand of many
+
+    def is_constant(node: Node) -> bool:
+        if id(node) not in known:
+            known[id(node)] = _folds(node, is_constant)
+        return known[id(node)]
+
+    return is_constant(root)
+
+
+def _folds(node: Node, is_constant: Callable[[Node], bool]) -> bool:
     if not node.operands:
         return node.name != "x"
-    if all(map(_is_constant, node.operands)):
+    if all(map(is_constant, node.operands)):
         return True
     first, *others = node.operands
     if ElementType(first.element).is_float:

@@ -23,6 +23,7 @@ from .shape_text import shape_and_type
 from .targets import Target, find_target
 from .tuning import Tuning
 from .verify import check_supported, verify_problem
+from .words import array_name
 
 if TYPE_CHECKING:
     import os
@@ -125,7 +126,7 @@ class Plan:
         """Big-endian values in this machine's order; InputError for any other difference from what was compiled."""
         if array.shape == self._shape and array.dtype.newbyteorder("=") == self._dtype:
             return array.astype(self._dtype)
-        given, wanted = _name(array.shape, array.dtype), _name(self._shape, self._dtype)
+        given, wanted = array_name(array.shape, array.dtype), array_name(self._shape, self._dtype)
         remedy = f'cast it, e.g. x.astype("{self._dtype.name}")' if array.shape == self._shape else "compile a plan for that shape"
         raise InputError(f"array {given}: the plan is for {wanted}; {remedy}")
 
@@ -284,7 +285,3 @@ def _device_of(target: Target) -> Device:
     if device.target != target.name:
         raise DeviceError(f"the plan is for {target.name}, and the GPU here is a {device.target}: compile it for target {device.target}")
     return device
-
-
-def _name(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
-    return f"{'x'.join(map(str, shape)) or '0-d'} {dtype.name}"

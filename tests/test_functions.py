@@ -126,6 +126,18 @@ def test_products_are_fused_alike_on_emulated_gfx942(op, masked):
     assert emulate(emulated_job(problem, None, "gfx942"), random_data(problem), mask).right
 
 
+def test_constants_that_are_used_often_are_looked_at_once():
+    """Or forty doublings would take as long as 2 to the 40 constants."""
+
+    def doubled(x):
+        constant = x.constant(1)
+        for _ in range(40):
+            constant = constant + constant
+        return constant * x
+
+    assert Function.of("map", doubled, ElementType("f64")).gives == ElementType("f64")
+
+
 TRUTHS = np.array([[True, True], [True, False]])
 
 
